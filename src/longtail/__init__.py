@@ -1,0 +1,1 @@
+"""longtail tags texts with the right few labels out of thousands to millions."""

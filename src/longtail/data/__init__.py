@@ -1,0 +1,1 @@
+"""Texts, labels and vocabularies: read, checked and held."""

@@ -1,0 +1,235 @@
+"""Folders that are written whole or not at all, and opened without reading them.
+
+    model/
+      manifest.json        format version, kind, facts, and size and checksum of every other file
+      <name>.safetensors   numpy arrays, memory-mapped on opening and shared between processes
+      <name>.arrow         tables of texts (Arrow IPC), memory-mapped too
+
+A folder is built beside its final place under a temporary name and renamed at the end, so a kill, a
+full disk or Ctrl-C never leaves half a model and never costs an older one. Nothing is ever pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.errors import LongtailError, ModelFormatError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+VERIFY_UP_TO_BYTES = 256 << 20
+"""Folders up to this size are checked by checksum on opening; larger ones by size and structure."""
+
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+
+
+class Folder:
+    """An open folder: its manifest, and its arrays and tables as memory maps."""
+
+    def __init__(self, path: str | Path, kind: str, verify: bool | None = None) -> None:
+        """Open `path`, which must hold a `kind`; `verify` forces or skips the checksums."""
+        self.path = Path(path)
+        self.manifest = _read_manifest(self.path, kind)
+        _check_files(self.path, self.manifest["files"], verify)
+
+    def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays stored as `name`, mapped copy-on-write: shared until somebody writes."""
+        return map_arrays(self._file(f"{name}.safetensors"))
+
+    def table(self, name: str) -> pa.Table:
+        """The Arrow table stored as `name`, memory-mapped."""
+        import pyarrow as pa
+
+        file = self._file(f"{name}.arrow")
+        try:
+            return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        except pa.ArrowInvalid as error:
+            raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
+
+    def __contains__(self, file: str) -> bool:
+        return file in self.manifest["files"]
+
+    def _file(self, file: str) -> Path:
+        if file not in self:
+            raise ModelFormatError(f"{self.path} has no {file}; it was not written by this longtail")
+        return self.path / file
+
+
+class FolderWriter:
+    """A folder in the making; see `write_folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest: dict[str, Any] = {}
+
+    def arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Store numpy arrays as `name`."""
+        store_arrays(self.path / f"{name}.safetensors", arrays)
+
+    def table(self, name: str, table: pa.Table) -> None:
+        """Store an Arrow table as `name`."""
+        import pyarrow as pa
+
+        with pa.OSFile(str(self.path / f"{name}.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+            out.write_table(table)
+
+
+@contextmanager
+def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
+    """Build a folder of `kind` and put it at `path` in one step when the block ends without error."""
+    final = Path(path)
+    check_replaceable(final, kind)
+    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
+    try:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        writer = FolderWriter(temporary)
+        yield writer
+        _write_manifest(temporary, kind, writer.manifest)
+        _swap_in(temporary, final)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LongtailError(
+            f"cannot write {final}: {reason}; nothing there was changed. Free some space or choose another place."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: str | Path, kind: str) -> None:
+    """Refuse a target that is somebody's other folder or file, or that cannot be written."""
+    path = Path(path)
+    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _kind_of(path) == kind)):
+        raise LongtailError(f"{path} exists and is not a longtail {kind}; choose another place")
+    parent = next(folder for folder in [*path.absolute().parents] if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise LongtailError(f"cannot write {path}: {parent} is not a writable folder; choose another place")
+
+
+def store_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays in the safetensors layout, straight from memory, widest type first (so all are aligned)."""
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, array in ordered:
+        header[name] = {
+            "dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes],
+        }  # fmt: skip
+        offset += array.nbytes
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    with open(path, "wb") as out:
+        out.write(len(head).to_bytes(8, "little") + head)
+        for _, array in ordered:
+            out.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Open a safetensors file without reading it."""
+    try:
+        with open(path, "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        header.pop("__metadata__", None)
+        return {name: _view(data, start, **facts) for name, facts in header.items()}
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ModelFormatError(f"{path} is damaged ({error}); save the model again") from error
+
+
+def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray[Any, Any]:
+    count = int(np.prod(shape))
+    return np.frombuffer(data, np.dtype(_DTYPES[dtype]), count, start + data_offsets[0]).reshape(shape)
+
+
+def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
+    if not (path / MANIFEST).is_file():
+        raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        version, found = int(manifest["format"]), str(manifest["kind"])
+        checked = manifest.pop("checksum") == _checksum_of(manifest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFormatError(f"{path / MANIFEST} is damaged ({error!r}); save the model again") from error
+    if version > FORMAT_VERSION:
+        raise ModelFormatError(
+            f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
+        )
+    if found != kind:
+        raise ModelFormatError(f"{path} holds a {found}, not a {kind}")
+    if not checked:
+        raise ModelFormatError(f"{path / MANIFEST} was changed after it was written; save the model again")
+    return dict(manifest)
+
+
+def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> None:
+    if verify is None:
+        verify = sum(facts["bytes"] for facts in files.values()) <= VERIFY_UP_TO_BYTES
+    for name, facts in files.items():
+        file = path / name
+        size = file.stat().st_size if file.is_file() else -1
+        if size < 0:
+            raise ModelFormatError(f"{file} is missing; copy the model folder again")
+        if size != facts["bytes"]:
+            raise ModelFormatError(f"{file} has {size:,} bytes, must have {facts['bytes']:,}; copy the model again")
+        if verify and _sha256(file) != facts["sha256"]:
+            raise ModelFormatError(f"{file} is damaged (checksum differs); copy the model folder again")
+
+
+def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
+    files = {file.name: {"bytes": file.stat().st_size, "sha256": _sha256(file)} for file in sorted(folder.iterdir())}
+    manifest = {"format": FORMAT_VERSION, "kind": kind, **facts, "files": files}
+    manifest = json.loads(json.dumps(manifest))
+    manifest["checksum"] = _checksum_of(manifest)
+    with open(folder / MANIFEST, "w", encoding="utf-8") as out:
+        json.dump(manifest, out, indent=1, ensure_ascii=False)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _swap_in(temporary: Path, final: Path) -> None:
+    """Rename into place; an older folder is moved aside first and deleted only when the new one stands."""
+    aside = final.with_name(f".{final.name}.{os.getpid()}.old")
+    if final.exists():
+        final.rename(aside)
+    try:
+        temporary.rename(final)
+    except OSError:
+        if aside.exists():
+            aside.rename(final)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _kind_of(path: Path) -> str | None:
+    try:
+        return str(json.loads((path / MANIFEST).read_bytes())["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _checksum_of(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(file: Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

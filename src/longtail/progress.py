@@ -1,0 +1,33 @@
+"""How long steps tell that they advance. The library only calls this; the CLI draws it.
+
+with progress.step("weights", total=n_nodes) as advance:
+    ...
+    advance(1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """What a long step needs of its caller."""
+
+    def step(
+        self, name: str, total: int | None = None, unit: str = ""
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """A context for one named step; the function it yields is called with the amount done."""
+
+
+class Silent:
+    """Progress that nobody watches: the default in Python."""
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Callable[[int], None]]:
+        """See `Progress.step`."""
+        yield lambda amount: None
+
+
+SILENT = Silent()

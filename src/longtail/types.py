@@ -1,0 +1,128 @@
+"""What crosses a package border: `LabelMatrix` (who has which labels) and `TopK` (what was found).
+
+LabelMatrix  n_texts rows of sorted label ids, as CSR without values
+TopK         labels (n_texts, k) int32 and scores (n_texts, k) float32, best first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+NO_LABEL = -1
+"""Fills a TopK row that has fewer than k labels; its score is -inf."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMatrix:
+    """Sorted, distinct label ids of each text."""
+
+    indptr: NDArray[np.int64]  # (n_texts + 1,)
+    indices: NDArray[np.int32]  # (n_assignments,)
+    n_labels: int
+
+    @classmethod
+    def from_lists(cls, rows: Iterable[Iterable[int]], n_labels: int) -> LabelMatrix:
+        """Build from label ids a text; repeated ids in a row are kept once."""
+        sets = [sorted(set(row)) for row in rows]
+        lengths = np.fromiter((len(row) for row in sets), np.int64, len(sets))
+        flat = np.fromiter((label for row in sets for label in row), np.int32, int(lengths.sum()))
+        return cls(_indptr(lengths), flat, n_labels)
+
+    @classmethod
+    def from_pairs(cls, texts: NDArray[Any], labels: NDArray[Any], n_texts: int, n_labels: int) -> LabelMatrix:
+        """Build from (text, label) pairs in any order; repeated pairs are kept once."""
+        keys = np.unique(np.asarray(texts, np.int64) * max(n_labels, 1) + np.asarray(labels, np.int64))
+        rows = keys // max(n_labels, 1)
+        lengths = np.bincount(rows, minlength=n_texts)
+        return cls(_indptr(lengths), (keys % max(n_labels, 1)).astype(np.int32), n_labels)
+
+    @property
+    def n_texts(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    def __len__(self) -> int:
+        return self.n_texts
+
+    def __getitem__(self, text: int) -> NDArray[np.int32]:
+        return self.indices[self.indptr[text] : self.indptr[text + 1]]
+
+    def labels_per_text(self) -> NDArray[np.int64]:
+        """Number of labels of each text."""
+        return np.diff(self.indptr)
+
+    def texts_per_label(self) -> NDArray[np.int64]:
+        """Number of texts of each label: its frequency."""
+        return np.bincount(self.indices, minlength=self.n_labels)
+
+    def take(self, rows: NDArray[Any]) -> LabelMatrix:
+        """The given rows, in the given order."""
+        rows = np.asarray(rows, np.int64)
+        lengths = np.diff(self.indptr)[rows]
+        indptr = _indptr(lengths)
+        inside = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        return LabelMatrix(indptr, self.indices[np.repeat(self.indptr[rows], lengths) + inside], self.n_labels)
+
+    def renumber(self, new_id: NDArray[Any], n_labels: int) -> LabelMatrix:
+        """Give label l the id `new_id[l]`; labels with a negative new id are dropped, merged ones kept once."""
+        moved = np.asarray(new_id, np.int64)[self.indices]
+        keep = moved >= 0
+        texts = np.repeat(np.arange(self.n_texts), np.diff(self.indptr))
+        return LabelMatrix.from_pairs(texts[keep], moved[keep], self.n_texts, n_labels)
+
+    def transpose(self) -> LabelMatrix:
+        """Sorted text ids of each label."""
+        texts = np.repeat(np.arange(self.n_texts, dtype=np.int32), np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        return LabelMatrix(_indptr(self.texts_per_label()), texts[order], self.n_texts)
+
+    def to_scipy(self) -> sp.csr_matrix:
+        """As a 0/1 matrix (n_texts, n_labels) float32."""
+        import scipy.sparse as sp
+
+        ones = np.ones(len(self.indices), np.float32)
+        return sp.csr_matrix((ones, self.indices, self.indptr), shape=(self.n_texts, self.n_labels))
+
+
+@dataclass(frozen=True, eq=False)
+class TopK:
+    """The best k labels of each text, ordered by (-score, label id); never a label twice in a row."""
+
+    labels: NDArray[np.int32]  # (n_texts, k), NO_LABEL where a row is short
+    scores: NDArray[np.float32]  # (n_texts, k), -inf where a row is short
+
+    @property
+    def n_texts(self) -> int:
+        """Number of rows."""
+        return int(self.labels.shape[0])
+
+    @property
+    def k(self) -> int:
+        """Labels a row."""
+        return int(self.labels.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_texts
+
+    def first(self, k: int) -> TopK:
+        """The best k of these."""
+        return TopK(self.labels[:, :k], self.scores[:, :k])
+
+    @classmethod
+    def stack(cls, parts: Sequence[TopK]) -> TopK:
+        """Rows of several results of the same k, one below the other."""
+        return cls(np.concatenate([p.labels for p in parts]), np.concatenate([p.scores for p in parts]))
+
+
+def _indptr(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
