@@ -1,0 +1,40 @@
+"""How good predicted labels are: over all labels and by how often a label was seen in training.
+
+With hits_k = |top_k ∩ Y| for a text with the true labels Y:
+
+    P@k         mean hits_k / k                            R@k    mean hits_k / |Y|
+    RP@k        mean hits_k / min(k, |Y|)                  F1@k   mean 2 hits_k / (k + |Y|)
+    nDCG@k      mean of the sum of 1 / log2(rank + 1) over hits, divided by that sum for min(k, |Y|) hits in front
+    PSP@k       sum of 1/p over the hits of all texts, divided by that sum for the k heaviest true labels of each
+    PSnDCG@k    the same with each text's nDCG@k in which a hit counts 1/p: a ratio of two sums over texts
+    coverage@k  share of the labels with a true text that are hit at least once in a top k
+    micro-F1@k  2 hits / (predicted + true) over all pairs of text and label; the predicted set is the top k
+    macro-F1@k  mean of the labels' F1, over the labels with a true or a predicted text
+    micro-F1, macro-F1   the same for the labels of the list that score at least `threshold`, when one is given
+
+All are fractions in 0..1. A list shorter than k is not excused: P and F1 divide by k all the same. Only in micro-F1
+and macro-F1, which count per label, an empty place is no prediction. Texts without true labels are left out of all
+of this and counted apart. Labels that the model does not know stay in Y and are missed.
+
+A band holds the labels with head > 100, torso 11–100, tail 1–10, unseen 0 training texts. A metric of a band counts
+only its labels in Y and its hits, at their ranks in the whole list. Means run over the texts with a label of the
+band in Y; coverage, micro- and macro-F1 take the band's predictions on all texts. A band without true labels is absent.
+
+The truth stays sparse and a hit is a (text, place, label) triple, so nothing of the size n_texts × n_labels is made.
+"""
+
+from longtail.metrics.bootstrap import BootstrapOptions, Interval, Intervals, intervals, paired_difference
+from longtail.metrics.names import BANDS, MetricOptions
+from longtail.metrics.result import Metrics, evaluate
+
+__all__ = [
+    "BANDS",
+    "BootstrapOptions",
+    "Interval",
+    "Intervals",
+    "MetricOptions",
+    "Metrics",
+    "evaluate",
+    "intervals",
+    "paired_difference",
+]

@@ -1,0 +1,165 @@
+"""How far a metric would move on other texts of the same kind: percentile bootstrap over texts.
+
+A resample draws n_texts texts with replacement, so each text gets a whole-number weight. Both sums of a ratio
+are weighed alike, and two systems on the same texts are compared under the same weights. A resample holds only
+about 63 % of the distinct texts, which lowers what counts distinct labels: the intervals of coverage and macro-F1 are
+moved by the difference between the value and the resamples' mean (without this, 44 % of the intervals of coverage
+that should have been 95 % held the truth in a simulation, with it 94 %; for macro-F1 73 % and 84 %).
+
+    weights (n_resamples, n_texts) × sums (n_texts, n_metrics)  ->  metrics (n_resamples, n_metrics)  ->  quantiles
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt
+
+from longtail.metrics.by_label import LabelCounts
+from longtail.metrics.by_text import text_sums
+from longtail.metrics.hits import Judged, judge
+from longtail.metrics.names import MetricOptions, by_band
+from longtail.options import Options
+from longtail.types import LabelMatrix, TopK
+
+_NUMBERS_AT_ONCE = 1 << 22
+
+
+class BootstrapOptions(Options):
+    """How intervals are drawn."""
+
+    n_resamples: Annotated[int, Field(ge=20)] = 1000
+    """More resamples give steadier ends of the interval."""
+    level: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
+    """The share of resamples inside the interval."""
+    seed: NonNegativeInt = 0
+    """The same seed gives the same interval."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value, or the difference of two, and the interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether zero lies outside: of a difference, that one system is better."""
+        return self.low > 0.0 or self.high < 0.0
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals by metric, over all labels and by band."""
+
+    values: dict[str, Interval]
+    bands: dict[str, dict[str, Interval]]
+    n_texts: int
+    options: BootstrapOptions
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        return {
+            "metrics": _plain(self.values),
+            "bands": {band: _plain(values) for band, values in self.bands.items()},
+            "n_texts": self.n_texts,
+            "bootstrap": self.options.plain(),
+        }
+
+
+def intervals(
+    predicted: TopK,
+    truth: LabelMatrix,
+    train_counts: NDArray[Any],
+    n_train_texts: int,
+    options: MetricOptions | None = None,
+    bootstrap: BootstrapOptions | None = None,
+) -> Intervals:
+    """The interval of every metric that `evaluate` gives with the same arguments."""
+    options, bootstrap = options or MetricOptions(), bootstrap or BootstrapOptions()
+    drawn = _Resampled(judge(predicted, truth, train_counts, n_train_texts, options), options)
+    return _intervals(drawn, drawn.value, drawn.resample(bootstrap), (0.0, 1.0), options, bootstrap)
+
+
+def paired_difference(
+    first: TopK,
+    second: TopK,
+    truth: LabelMatrix,
+    train_counts: NDArray[Any],
+    n_train_texts: int,
+    options: MetricOptions | None = None,
+    bootstrap: BootstrapOptions | None = None,
+) -> Intervals:
+    """The interval of first minus second, both on the same texts, for every metric."""
+    options, bootstrap = options or MetricOptions(), bootstrap or BootstrapOptions()
+    one = _Resampled(judge(first, truth, train_counts, n_train_texts, options), options)
+    two = _Resampled(judge(second, truth, train_counts, n_train_texts, options), options)
+    apart = one.resample(bootstrap) - two.resample(bootstrap)
+    return _intervals(one, one.value - two.value, apart, (-1.0, 1.0), options, bootstrap)
+
+
+class _Resampled:
+    """The metrics of one system as functions of the texts' weights."""
+
+    def __init__(self, judged: Judged, options: MetricOptions) -> None:
+        self.n_texts = judged.n_texts
+        sums = list(text_sums(judged, options))
+        # All means of a band share what stands below the line.
+        below = {id(s.below): s.below for s in sums}
+        place = {key: i for i, key in enumerate(below)}
+        self._above = np.stack([s.above for s in sums], axis=1)  # (n_texts, n_sums)
+        self._below = np.stack(list(below.values()), axis=1)  # (n_texts, n_distinct)
+        self._below_of = np.array([place[id(s.below)] for s in sums])
+        self._counts = LabelCounts(judged, options)
+        self.names = [(s.band, s.name) for s in sums] + self._counts.names
+        self.by_label = np.arange(len(self.names)) >= len(sums)  # (n_metrics,)
+        self.value = self._metrics(np.ones((1, self.n_texts)))[0]
+
+    def resample(self, bootstrap: BootstrapOptions) -> NDArray[np.float64]:
+        """Every metric in every resample, (n_resamples, n_metrics)."""
+        step = max(1, _NUMBERS_AT_ONCE // max(self.n_texts, self._counts.n_labels))
+        return np.concatenate([self._metrics(w) for w in _weights(self.n_texts, step, bootstrap)])
+
+    def _metrics(self, weights: NDArray[Any]) -> NDArray[np.float64]:
+        below = (weights @ self._below)[:, self._below_of]
+        ratios = np.divide(weights @ self._above, below, out=np.full(below.shape, np.nan), where=below > 0)
+        return np.concatenate([ratios, self._counts.values(weights.T).T], axis=1)
+
+
+def _weights(n_texts: int, step: int, bootstrap: BootstrapOptions) -> Iterator[NDArray[np.float32]]:
+    """How often each text was drawn, (at most step, n_texts) at a time."""
+    generator = np.random.default_rng(bootstrap.seed)
+    for start in range(0, bootstrap.n_resamples, step):
+        n_rows = min(step, bootstrap.n_resamples - start)
+        drawn = generator.integers(0, n_texts, (n_rows, n_texts)) + np.arange(n_rows)[:, None] * n_texts
+        yield np.bincount(drawn.ravel(), minlength=n_rows * n_texts).reshape(n_rows, n_texts).astype(np.float32)
+
+
+def _intervals(
+    drawn: _Resampled,
+    value: NDArray[np.float64],
+    resampled: NDArray[np.float64],
+    bounds: tuple[float, float],
+    options: MetricOptions,
+    bootstrap: BootstrapOptions,
+) -> Intervals:
+    outside = (1.0 - bootstrap.level) / 2.0
+    # NaN: a resample without any text of a band says nothing about it.
+    moved = resampled + np.where(drawn.by_label, value - np.nanmean(resampled, axis=0), 0.0)
+    low, high = np.clip(np.nanquantile(moved, [outside, 1.0 - outside], axis=0), *bounds)
+    found = [
+        (band, name, Interval(float(value[i]), float(low[i]), float(high[i])))
+        for i, (band, name) in enumerate(drawn.names)
+    ]
+    overall, bands = by_band(found, options)
+    return Intervals(overall, bands, drawn.n_texts, bootstrap)
+
+
+def _plain(values: dict[str, Interval]) -> dict[str, dict[str, float]]:
+    return {name: {"value": v.value, "low": v.low, "high": v.high} for name, v in values.items()}

@@ -1,0 +1,90 @@
+"""The metrics that are a ratio of two sums over texts: all but coverage and macro-F1.
+
+For every metric and band each text adds something above and something below the line; a mean adds 1 below.
+Whoever weighs the texts anew, as the bootstrap does, needs nothing else.
+
+    Judged  ->  TextSums: above (n_texts,), below (n_texts,); the metric is above.sum() / below.sum()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.metrics.hits import Cut, Judged, Part, cuts
+from longtail.metrics.names import MetricOptions
+from longtail.propensity import inverse_propensity
+
+
+class TextSums(NamedTuple):
+    """What each text adds to a metric of a band."""
+
+    band: str
+    name: str
+    above: NDArray[np.float64]  # (n_texts,)
+    below: NDArray[np.float64]  # (n_texts,)
+
+
+def text_sums(judged: Judged, options: MetricOptions) -> Iterator[TextSums]:
+    """Every metric of every band, one after the other so that a caller may drop what it has summed."""
+    weights = [inverse_propensity(judged.train_counts, judged.n_train_texts, p) for p in options.propensities]
+    sets = cuts(judged, options)
+    for part in judged.parts():
+        counted = (part.n_true > 0).astype(np.float64)
+        for k in options.at:
+            for name, above in _means(part, k):
+                yield TextSums(part.band, f"{name}@{k}", above, counted)
+            for weight, suffix in zip(weights, options.propensity_suffixes(), strict=True):
+                for name, above, below in _weighted(part, k, weight):
+                    yield TextSums(part.band, f"{name}@{k}{suffix}", above, below)
+        in_band = judged.in_band(judged.labels, part.band)  # (n_texts, width)
+        for cut in sets:
+            yield _micro_f1(part, cut, in_band)
+
+
+def _means(part: Part, k: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    near = part.hit_place < k
+    text, place = part.hit_text[near], part.hit_place[near]
+    hits = _per_text(part, text)
+    yield "P", hits / k
+    yield "R", hits / np.maximum(part.n_true, 1)
+    yield "RP", hits / np.clip(part.n_true, 1, k)
+    yield "F1", 2.0 * hits / (k + part.n_true)
+    yield "nDCG", _per_text(part, text, _gain(place)) / _ideal_gain(part, k)
+
+
+def _weighted(
+    part: Part, k: int, weight: NDArray[np.float64]
+) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+    near, best = part.hit_place < k, part.true_place < k
+    text, place, hit = part.hit_text[near], part.hit_place[near], weight[part.hit_label[near]]
+    best_text, best_place, true = part.true_text[best], part.true_place[best], weight[part.true_label[best]]
+    yield "PSP", _per_text(part, text, hit), _per_text(part, best_text, true)
+    ideal = _ideal_gain(part, k)
+    yield (
+        "PSnDCG",
+        _per_text(part, text, hit * _gain(place)) / ideal,
+        _per_text(part, best_text, true * _gain(best_place)) / ideal,
+    )
+
+
+def _micro_f1(part: Part, cut: Cut, in_band: NDArray[np.bool_]) -> TextSums:
+    hits = _per_text(part, part.hit_text[cut.predicted[part.hit_text, part.hit_place]])
+    predicted = np.count_nonzero(cut.predicted & in_band, axis=1)
+    return TextSums(part.band, f"micro-F1{cut.suffix}", 2.0 * hits, (predicted + part.n_true).astype(np.float64))
+
+
+def _per_text(part: Part, text: NDArray[np.int64], amount: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    return np.bincount(text, amount, len(part.n_true)).astype(np.float64)
+
+
+def _gain(place: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(1.0 / np.log2(place + 2.0))
+
+
+def _ideal_gain(part: Part, k: int) -> NDArray[np.float64]:
+    """DCG of the best possible list of each text; 1 where the text has no label of the band."""
+    return np.cumsum(_gain(np.arange(k)))[np.clip(part.n_true, 1, k) - 1]

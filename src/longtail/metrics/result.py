@@ -1,0 +1,71 @@
+"""All metrics of one prediction: `evaluate` and the `Metrics` it gives.
+
+TopK (n_texts, k), LabelMatrix (n_texts, n_labels), training texts per label (n_labels,)  ->  Metrics
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.metrics.by_label import LabelCounts
+from longtail.metrics.by_text import text_sums
+from longtail.metrics.hits import judge
+from longtail.metrics.names import ALL, MetricOptions, by_band
+from longtail.propensity import Propensity
+from longtail.types import LabelMatrix, TopK
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Fractions in 0..1 by name (`P@1`), over all labels and by band."""
+
+    values: dict[str, float]
+    bands: dict[str, dict[str, float]]
+    n_texts: int  # with true labels: those that were measured
+    n_texts_without_labels: int
+    n_texts_by_band: dict[str, int]  # with a true label of the band
+    n_labels_by_band: dict[str, int]  # with a true text
+    propensities: tuple[Propensity, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        return {
+            "metrics": self.values,
+            "bands": self.bands,
+            "n_texts": self.n_texts,
+            "n_texts_without_labels": self.n_texts_without_labels,
+            "n_texts_by_band": self.n_texts_by_band,
+            "n_labels_by_band": self.n_labels_by_band,
+            "propensities": [constants.plain() for constants in self.propensities],
+        }
+
+
+def evaluate(
+    predicted: TopK,
+    truth: LabelMatrix,
+    train_counts: NDArray[Any],
+    n_train_texts: int,
+    options: MetricOptions | None = None,
+) -> Metrics:
+    """Compare `predicted` with `truth`; `train_counts` has the training texts of each label (missing ones: 0)."""
+    options = options or MetricOptions()
+    judged = judge(predicted, truth, train_counts, n_train_texts, options)
+    found = [(sums.band, sums.name, float(sums.above.sum() / sums.below.sum())) for sums in text_sums(judged, options)]
+    counts = LabelCounts(judged, options)
+    values = counts.values(np.ones((judged.n_texts, 1)))[:, 0]
+    found += [(band, name, float(value)) for (band, name), value in zip(counts.names, values, strict=True)]
+    overall, bands = by_band(found, options)
+    parts = [part for part in judged.parts() if part.band != ALL]
+    return Metrics(
+        values=overall,
+        bands=bands,
+        n_texts=judged.n_texts,
+        n_texts_without_labels=judged.n_texts_without_labels,
+        n_texts_by_band={part.band: int(np.count_nonzero(part.n_true)) for part in parts},
+        n_labels_by_band={part.band: len(np.unique(part.true_label)) for part in parts},
+        propensities=options.propensities,
+    )
