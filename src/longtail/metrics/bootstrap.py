@@ -3,8 +3,8 @@
 A resample draws n_texts texts with replacement, so each text gets a whole-number weight. Both sums of a ratio
 are weighed alike, and two systems on the same texts are compared under the same weights. A resample holds only
 about 63 % of the distinct texts, which lowers what counts distinct labels: the intervals of coverage and macro-F1 are
-moved by the difference between the value and the resamples' mean (without this, 44 % of the intervals of coverage
-that should have been 95 % held the truth in a simulation, with it 94 %; for macro-F1 73 % and 84 %).
+moved by the difference between the value and the mean of the resamples. On 120 simulated test sets of 1,500 texts,
+intervals of 95 % so held the true coverage 94 times in 100, unmoved 44 times; macro-F1 84 and 73 times.
 
     weights (n_resamples, n_texts) × sums (n_texts, n_metrics)  ->  metrics (n_resamples, n_metrics)  ->  quantiles
 """
