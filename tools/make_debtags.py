@@ -30,7 +30,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import zstandard
@@ -128,7 +128,8 @@ def thin(texts: Iterable[Text], key: Callable[[Text], object], most: int) -> lis
     for text in texts:
         groups[key(text)].append(text)
     ranked = (sorted(g, key=lambda t: (-len(t.tags), _hash(t.licence.package))) for g in groups.values())
-    return [text for group in ranked for text in group[:most]]
+    kept = [text for group in ranked for text in group[:most]]
+    return sorted(kept, key=lambda text: text.licence.package)
 
 
 def drop_rare_tags(texts: list[Text]) -> list[Text]:
@@ -146,7 +147,6 @@ def drop_rare_tags(texts: list[Text]) -> list[Text]:
 
 def write(texts: list[Text], names: dict[str, tuple[str, str]], output: Path) -> None:
     """Write texts, labels, hierarchy and the copyright table."""
-    texts = sorted(texts, key=lambda t: t.licence.package)
     for split in SPLITS:
         rows = ({"text": t.text, "labels": list(t.tags)} for t in texts if t.split == split)
         lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
@@ -155,11 +155,9 @@ def write(texts: list[Text], names: dict[str, tuple[str, str]], output: Path) ->
     labels = "".join(f"{tag}\t{names[tag][0]}\t{names[tag][1]}\n" for tag in tags)
     (output / "labels.txt").write_text(labels, "utf-8")
     facets = {tag: (tag.split("::")[0], names[tag][0].removesuffix(": " + names[tag][1])) for tag in tags}
-    rows_up = "".join(f"{tag}\t{facet}\t{name}\n" for tag, (facet, name) in facets.items())
-    (output / "hierarchy.tsv").write_text(rows_up, "utf-8")
-    notices = (t.licence for t in texts)
-    rows_ = ("\t".join((n.package, n.source, n.version, n.licence, n.holders)) for n in notices)
-    write_compressed(output / "copyright.tsv.zst", rows_)
+    parents = "".join(f"{tag}\t{facet}\t{name}\n" for tag, (facet, name) in facets.items())
+    (output / "hierarchy.tsv").write_text(parents, "utf-8")
+    write_compressed(output / "copyright.tsv.zst", ("\t".join(astuple(text.licence)) for text in texts))
 
 
 def write_compressed(path: Path, lines: Iterable[str]) -> None:
@@ -200,8 +198,10 @@ def main() -> None:
     names = read_names(arguments.debtags / "usr/share/debtags/vocabulary")
     texts = list(read_texts(arguments.source, arguments.debtags, read_licences(arguments.licences), names))
     texts = thin(texts, lambda text: text.licence.source, MOST_OF_A_SOURCE)
-    texts = thin(texts, lambda text: text.tags, MOST_WITH_SAME_TAGS)
-    texts = drop_rare_tags(texts)
+    # A tag that becomes rare makes more texts alike, and the other way round.
+    before: list[Text] = []
+    while before != texts:
+        before, texts = texts, drop_rare_tags(thin(texts, lambda text: text.tags, MOST_WITH_SAME_TAGS))
     arguments.output.mkdir(parents=True, exist_ok=True)
     write(texts, names, arguments.output)
     shutil.copyfile(arguments.gpl2, arguments.output / "LICENSE")
