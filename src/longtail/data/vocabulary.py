@@ -101,3 +101,17 @@ class Vocabulary:
             return self
         more = Vocabulary.of(new).table
         return Vocabulary(pa.concat_tables([self.table, more]).combine_chunks(), self.parent_names)
+
+    def described_by(self, *others: Vocabulary) -> Vocabulary:
+        """The same labels, each named as in the first of `others` that knows it; so for what else is known of it."""
+        names: dict[str, str] = {}
+        groups: dict[str, dict[str, list[str]]] = {"alternatives": {}, "parents": {}}
+        sources = (self, *reversed(others))  # whatever comes later wins
+        for source in sources:
+            names.update(source.parent_names)
+        for source in sources:
+            names.update(zip(source.ids, source.names, strict=True))
+            for column, known in groups.items():
+                given = zip(source.ids, source.table[column].to_pylist(), strict=True)
+                known.update((label, group) for label, group in given if group and label in self.position)
+        return Vocabulary.of(self.ids, names, **groups)

@@ -1,0 +1,110 @@
+"""Streams of batches into one data set: texts side by side, labels numbered, one vocabulary.
+
+    Source(splits: name -> batches)  ->  Dataset
+
+A label first gets a number in the order of appearance, shared by all splits. When all is read, the ids
+are sorted and the numbers moved, so that label order depends on which labels there are and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from longtail.data.dataset import TEXT, Dataset, Split
+from longtail.data.formats.batch import Source, Stream
+from longtail.data.vocabulary import Vocabulary
+from longtail.errors import DataError
+from longtail.progress import SILENT, Progress
+from longtail.types import LabelMatrix
+
+
+def assemble(
+    source: Source,
+    name: str,
+    vocabulary: Vocabulary | None = None,
+    facts: Mapping[str, Any] | None = None,
+    progress: Progress = SILENT,
+) -> Dataset:
+    """Read all splits of `source`; `vocabulary` names the labels before what the source says of them."""
+    number: dict[str, int] = {}
+    parts = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
+    listed = source.labels.ids if source.labels is not None else []
+    ids = sorted({*number, *listed})
+    known = [v for v in (vocabulary, source.labels, source.official, source.hierarchy) if v is not None]
+    labels = Vocabulary.of(ids).described_by(*known)
+    position = labels.position
+    moved = np.fromiter((position[label] for label in number), np.int64, len(number))
+    n_features = max((part.features.shape[1] for part in parts.values() if part.features is not None), default=0)
+    splits = {split: part.finish(labels, moved, n_features) for split, part in parts.items()}
+    official = vocabulary if vocabulary is not None else source.official
+    if official is not None and source.hierarchy is not None:
+        official = official.described_by(official, source.hierarchy)
+    return Dataset(name, splits, labels, dict(facts or {}), official)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A split whose labels are numbered in the order of their appearance."""
+
+    texts: pa.Table
+    counts: NDArray[np.int32]  # (n_texts,) labels a text
+    numbers: NDArray[np.int32]  # (n_assignments,)
+    features: Any | None
+
+    def finish(self, vocabulary: Vocabulary, moved: NDArray[np.int64], n_features: int) -> Split:
+        """The split with labels in the order of the vocabulary, and as many features as the widest split has."""
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        labels = LabelMatrix.from_pairs(rows, moved[self.numbers], len(self.counts), len(vocabulary))
+        if self.features is not None:
+            self.features.resize(len(self.counts), n_features)
+        return Split(self.texts, labels, vocabulary, self.features)
+
+
+def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress) -> _Part:
+    tables, counts, numbers, features = [], [], [], []
+    not_texts: set[str] = set()
+    with progress.step(f"read {split}", unit="texts") as advance:
+        for batch in stream.batches:
+            tables.append(batch.texts)
+            counts.append(np.asarray(pc.list_value_length(batch.labels), np.int32))
+            numbers.append(_numbered(batch.labels.flatten(), number))
+            features.append(batch.features)
+            not_texts |= batch.not_texts
+            advance(batch.texts.num_rows)
+    if not tables:
+        raise DataError(f"{stream.path} must hold at least one text, it is empty; remove it or fill it")
+    return _Part(_below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features))
+
+
+def _numbered(labels: pa.Array, number: dict[str, int]) -> NDArray[np.int32]:
+    coded = labels.dictionary_encode()
+    new = np.array([number.setdefault(label, len(number)) for label in coded.dictionary.to_pylist()], np.int32)
+    return new[np.asarray(coded.indices, np.int64)]
+
+
+def _below(tables: list[pa.Table], not_texts: set[str]) -> pa.Table:
+    """One table of all batches; a field that a batch does not have is empty there."""
+    names = dict.fromkeys(name for table in tables for name in table.column_names if name not in not_texts)
+    columns = {}
+    for name in (TEXT, *(name for name in names if name != TEXT)):
+        pieces = [t[name] if name in t.column_names else pa.chunked_array([pa.repeat("", len(t))]) for t in tables]
+        columns[name] = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks], pa.string())
+    return pa.table(columns)
+
+
+def _stacked(features: list[Any]) -> Any | None:
+    if features[0] is None:
+        return None
+    import scipy.sparse as sp
+
+    widest = max(block.shape[1] for block in features)
+    for block in features:
+        block.resize(block.shape[0], widest)
+    return sp.csr_matrix(sp.vstack(features, "csr", np.float32))

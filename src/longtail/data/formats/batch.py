@@ -1,0 +1,92 @@
+"""What a reader hands on: splits as streams of batches, and the label names that lie beside them.
+
+    Source.splits: name -> Stream(path, batches)      Batch: some texts, their label ids, their features
+
+A reader opens nothing before its batches are asked for, and holds one batch at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from longtail.data.dataset import TEXT
+from longtail.data.lines import OnBadUtf8
+from longtail.data.vocabulary import Vocabulary
+from longtail.options import Options
+
+
+class TextOptions(Options):
+    """What all readers of text files have in common."""
+
+    on_bad_utf8: OnBadUtf8 = "error"
+    """`error` stops at a byte that is not UTF-8 and names its line; `replace` puts U+FFFD there."""
+
+
+class NumberedOptions(TextOptions):
+    """What readers have in common whose labels may be numbers."""
+
+    label_names: str | None = None
+    """A file that names label i in its line i, from 0. """
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some texts of a split."""
+
+    texts: pa.Table  # string columns without nulls, `text` among them
+    labels: pa.ListArray  # list<string>: label ids of each text
+    features: Any | None = None  # csr_matrix (n_texts, n_features)
+    not_texts: frozenset[str] = frozenset()
+    """Fields that hold something else than texts here, and so are columns nowhere in the split."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A split in waiting."""
+
+    path: Path
+    """The file that faults are reported of."""
+    batches: Iterable[Batch]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """All that a reader found."""
+
+    splits: Mapping[str, Stream]
+    labels: Vocabulary | None = None
+    """Labels listed beside the texts: these are labels of the data set, with or without texts."""
+    official: Vocabulary | None = None
+    """The whole vocabulary that labels are taken from: it only names them."""
+    hierarchy: Vocabulary | None = None
+    """Ids and parents only."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Where these three were read from."""
+
+
+def no_texts(n_texts: int) -> pa.Table:
+    """The texts of data that have features only."""
+    return pa.table({TEXT: pa.repeat("", n_texts)})
+
+
+def grouped(rows: NDArray[Any], values: pa.Array, n_rows: int) -> pa.ListArray:
+    """Values as one list a row; `rows` tells the row of each value, in ascending order."""
+    offsets = np.zeros(n_rows + 1, np.int32)
+    np.cumsum(np.bincount(rows, minlength=n_rows), out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def without_blanks(labels: pa.ListArray) -> pa.ListArray:
+    """Lists of labels without the white space around a label, and without labels that are nothing else."""
+    rows = np.repeat(np.arange(len(labels)), np.asarray(pc.fill_null(pc.list_value_length(labels), 0)))
+    values = pc.utf8_trim_whitespace(labels.flatten())
+    keep = pc.fill_null(pc.not_equal(values, ""), False)
+    return grouped(rows[np.asarray(keep)], values.filter(keep), len(labels))

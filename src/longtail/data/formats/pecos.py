@@ -1,0 +1,97 @@
+"""PECOS' layout: texts a line, label sets and features as sparse matrices.
+
+    X.trn.txt         one text a line               X.tst.txt
+    X.trn.npz         features, where given         X.tst.npz
+    Y.trn.npz         label sets (n_texts, n_labels)    Y.tst.npz
+    output-items.txt  name of each label, where given: line i names column i
+
+A split needs Y and one of the two X.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from longtail.data.dataset import TEXT
+from longtail.data.formats.batch import Batch, NumberedOptions, Source, Stream, grouped, no_texts
+from longtail.data.formats.splits import SPLITS, need
+from longtail.data.lines import read_lines
+from longtail.data.names import numbered_names
+from longtail.errors import DataError
+
+_ROWS = 100_000
+
+
+class PecosOptions(NumberedOptions):
+    """How PECOS' folders are read."""
+
+
+def fits(path: Path) -> bool:
+    """Whether the folder has label sets of some split."""
+    return bool(_label_files(path))
+
+
+def read(path: Path, options: PecosOptions) -> Source:
+    """One split for each Y."""
+    files = need(path, _label_files(path), "Y.trn.npz, or Y.tst.npz")
+    splits = {split: Stream(file, _read(file, options)) for split, file in files.items()}
+    return Source(splits, **numbered_names(options.label_names, path))
+
+
+def _read(y_file: Path, options: PecosOptions) -> Iterator[Batch]:
+    stem = y_file.name.removeprefix("Y").removesuffix(".npz")
+    texts, x_file = y_file.with_name(f"X{stem}.txt"), y_file.with_name(f"X{stem}.npz")
+    labels = _matrix(y_file)
+    features = _matrix(x_file) if x_file.is_file() else None
+    if features is None and not texts.is_file():
+        raise DataError(f"{y_file} must have {texts.name} or {x_file.name} beside it, found neither")
+    if features is not None and features.shape[0] != labels.shape[0]:
+        raise _uneven(x_file, features.shape[0], y_file, labels.shape[0])
+    n_read = 0
+    for table in _tables(texts, labels.shape[0], options):
+        rows = slice(n_read, n_read + table.num_rows)
+        n_read += table.num_rows
+        if n_read <= labels.shape[0]:
+            yield Batch(table, _lists(labels[rows]), None if features is None else features[rows])
+    if n_read != labels.shape[0]:
+        raise _uneven(texts, n_read, y_file, labels.shape[0])
+
+
+def _tables(texts: Path, n_texts: int, options: PecosOptions) -> Iterator[pa.Table]:
+    if texts.is_file():
+        for block in read_lines(texts, options.on_bad_utf8):
+            yield pa.table({TEXT: block.lines})
+    else:
+        for start in range(0, n_texts, _ROWS):
+            yield no_texts(min(_ROWS, n_texts - start))
+
+
+def _lists(labels: Any) -> pa.ListArray:
+    rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
+    return grouped(rows, pa.array(labels.indices).cast(pa.string()), labels.shape[0])
+
+
+def _matrix(path: Path) -> Any:
+    import scipy.sparse as sp
+
+    try:
+        matrix = sp.csr_matrix(sp.load_npz(path), dtype=np.float32)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} must be a sparse matrix as scipy.sparse.save_npz writes it: {error}") from error
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _uneven(path: Path, n: int, other: Path, n_other: int) -> DataError:
+    return DataError(f"{path} and {other.name} must have as many texts, got {n:,} and {n_other:,}")
+
+
+def _label_files(path: Path) -> dict[str, Path]:
+    found = {split: [path / f"Y.{name}.npz" for name in names] for split, names in SPLITS.items()}
+    return {split: file for split, files in found.items() for file in files if file.is_file()}

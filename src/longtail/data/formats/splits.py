@@ -1,0 +1,49 @@
+"""Which file of a folder is which split.
+
+`train.jsonl.zst`, `eurlex_test.txt`, `valid.csv`: a file belongs to a split when its name is one of the
+split's names, alone or behind `_` or `-`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from longtail.data.lines import bare_stem, bare_suffix
+from longtail.errors import DataError
+
+SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "validation", "val"), "test": ("test", "tst")}
+"""The splits in their order, and what files call them."""
+
+
+def split_files(path: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
+    """Files with one of these suffixes by split; a file given as `path` itself is `train` unless its name tells."""
+    if path.is_file():
+        return {_split_of(path) or "train": path} if bare_suffix(path) in suffixes else {}
+    found: dict[str, Path] = {}
+    for file in sorted(path.iterdir()) if path.is_dir() else ():
+        split = _split_of(file) if bare_suffix(file) in suffixes and file.is_file() else None
+        if split is not None and split in found:
+            raise DataError(f"{path} must have one file for {split}, got {found[split].name} and {file.name}")
+        if split is not None:
+            found[split] = file
+    return {split: found[split] for split in SPLITS if split in found}
+
+
+def need_files(path: Path, suffixes: tuple[str, ...], wanted: str) -> dict[str, Path]:
+    """Files by split, of which there must be one at least; a file given as `path` itself may have any suffix."""
+    return need(path, split_files(path, (bare_suffix(path),) if path.is_file() else suffixes), wanted)
+
+
+def need(path: Path, files: dict[str, Path], wanted: str) -> dict[str, Path]:
+    """The files, of which there must be one at least."""
+    if not files:
+        raise DataError(f"{path} must hold {wanted}, found none")
+    return files
+
+
+def _split_of(file: Path) -> str | None:
+    words = (bare_stem(file).lower(), bare_suffix(file).removeprefix("."))  # train.txt, cooking.train
+    for split, names in SPLITS.items():
+        if any(word == name or word.endswith((f"_{name}", f"-{name}")) for word in words for name in names):
+            return split
+    return None

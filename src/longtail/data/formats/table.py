@@ -1,0 +1,211 @@
+"""Tables: CSV, TSV and Parquet, one text a row, columns by name.
+
+    text,labels
+    "how long to boil an egg",eggs;boiling
+
+Labels stand in one cell with a separator between, or, in Parquet, in a column of lists. A table is one
+split; a folder with train.csv, dev.csv or test.csv is several.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from longtail.data.dataset import TEXT, Split, as_strings
+from longtail.data.formats.batch import Batch, Source, Stream, TextOptions, without_blanks
+from longtail.data.formats.splits import need_files, split_files
+from longtail.data.lines import bare_suffix, fault, read_blocks
+from longtail.errors import DataError, did_you_mean
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+PARQUET = (".parquet", ".pq")
+SUFFIXES = (*DELIMITERS, *PARQUET)
+BLOCK_BYTES = 32 << 20
+"""A row must fit into one block of Arrow's CSV reader."""
+
+_Character = Annotated[str, Field(min_length=1, max_length=1)]
+
+
+class TableOptions(TextOptions):
+    """Which columns are read, and how."""
+
+    text_column: str = "text"
+    """The column that holds the text."""
+    label_column: str = "labels"
+    """The column that holds the label ids."""
+    label_separator: Annotated[str, Field(min_length=1)] = ";"
+    """What stands between two labels in a cell; white space around a label is dropped."""
+    id_column: str | None = None
+    """A column to keep as `id`."""
+    fields: tuple[str, ...] = ()
+    """Further columns of texts to keep, such as a title."""
+    delimiter: _Character | None = None
+    """What stands between two cells. By default a comma, in .tsv files a tab."""
+    quoted: bool = True
+    """Whether a cell may be enclosed in double quotes and then hold delimiters and line breaks."""
+
+
+def fits(path: Path) -> bool:
+    """Whether this is a table or a folder of tables."""
+    return bool(split_files(path, SUFFIXES))
+
+
+def read(path: Path, options: TableOptions) -> Source:
+    """One split a table."""
+    files = need_files(path, SUFFIXES, "train, dev or test.csv (also .tsv, .parquet)")
+    return Source({split: Stream(file, _read(file, options)) for split, file in files.items()})
+
+
+def write(split: Split, path: Path, options: TableOptions | None = None) -> None:
+    """Write texts with their labels and fields as CSV, TSV or Parquet, by the suffix."""
+    options = options or TableOptions()
+    ids = pa.array(split.vocabulary.ids, pa.string())
+    labels = pa.LargeListArray.from_arrays(split.labels.indptr, ids.take(pa.array(split.labels.indices)))
+    columns = {options.text_column if name == TEXT else name: split.texts[name] for name in split.texts.column_names}
+    if bare_suffix(path) in PARQUET:
+        pq.write_table(pa.table({**columns, options.label_column: labels}), str(path))
+        return
+    separator = options.label_separator
+    torn = pc.or_(pc.match_substring(ids, separator), pc.not_equal(ids, pc.utf8_trim_whitespace(ids)))
+    if pc.any(torn).as_py():
+        raise DataError(
+            f"labels in a cell must neither hold the separator '{separator}' nor start or end with white space, "
+            f"got '{ids.filter(torn)[0]}'; choose another label_separator, or write .jsonl or .parquet"
+        )
+    joined = pc.binary_join(labels, separator)
+    style = pv.WriteOptions(delimiter=_delimiter(path, options), quoting_style="needed")
+    with pa.output_stream(str(path)) as out:
+        pv.write_csv(pa.table({**columns, options.label_column: joined}), out, style)
+
+
+def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
+    tables = _parquet(path, options) if bare_suffix(path) in PARQUET else _csv(path, options)
+    for table in tables:
+        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in options.fields}
+        if options.id_column is not None:
+            columns["id"] = table[options.id_column].cast(pa.string())
+        try:
+            texts = pa.table({name: as_strings(column, name) for name, column in columns.items()})
+            labels = _labels(table[options.label_column].combine_chunks(), options)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+        if table.num_rows:
+            yield Batch(texts, labels)
+
+
+def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
+    try:
+        with pq.ParquetFile(str(path)) as file:
+            wanted = _wanted(path, file.schema_arrow.names, options)
+            for batch in file.iter_batches(columns=wanted):
+                yield pa.table(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
+def _csv(path: Path, options: TableOptions) -> Iterator[pa.Table]:
+    wanted = _wanted(path, _header(path, options), options)
+    parse = pv.ParseOptions(
+        delimiter=_delimiter(path, options),
+        quote_char='"' if options.quoted else False,
+        newlines_in_values=options.quoted,
+    )
+    convert = pv.ConvertOptions(
+        include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), check_utf8=False
+    )
+    try:
+        stream = pa.PythonFile(_Stream(path, options), mode="r")
+        reader = pv.open_csv(stream, pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES), parse, convert)
+        for batch in reader:
+            yield pa.table(batch)
+    except pa.ArrowInvalid as error:
+        raise _csv_fault(path, options, error) from error
+
+
+class _Stream(io.RawIOBase):
+    """A file as one stream of checked UTF-8."""
+
+    def __init__(self, path: Path, options: TableOptions) -> None:
+        self._blocks = read_blocks(path, options.on_bad_utf8)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block.data)
+        n = min(len(buffer), len(self._rest))
+        buffer[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
+
+
+def _header(path: Path, options: TableOptions) -> list[str]:
+    for cells, _ in _rows(path, options):
+        return cells
+    raise DataError(f"{path} must start with a row of column names, it is empty")
+
+
+def _rows(path: Path, options: TableOptions) -> Iterator[tuple[list[str], int]]:
+    """Cells of each row, with the number of its last line: slow, for the header and for faults."""
+    lines = io.TextIOWrapper(io.BufferedReader(_Stream(path, options)), "utf-8", newline="")
+    rows = csv.reader(
+        lines, delimiter=_delimiter(path, options), quoting=csv.QUOTE_MINIMAL if options.quoted else csv.QUOTE_NONE
+    )
+    for cells in rows:
+        if cells:
+            yield cells, rows.line_num
+
+
+def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> DataError:
+    """The fault that Arrow found, with its line."""
+    try:
+        header = _header(path, options)
+        for cells, line in _rows(path, options):
+            if len(cells) != len(header):
+                hint = "set the delimiter, or quote cells that hold it"
+                return fault(path, line, f"a row must have {len(header)} cells, got {len(cells)}; {hint}")
+    except csv.Error:
+        pass  # Arrow's own words are left
+    return DataError(f"cannot read {path}: {error}")
+
+
+def _wanted(path: Path, names: list[str], options: TableOptions) -> list[str]:
+    wanted = [options.text_column, options.label_column, *options.fields]
+    wanted += [options.id_column] if options.id_column is not None else []
+    for name in wanted:
+        if names.count(name) != 1:
+            got = f"{names.count(name)} of that name" if name in names else f"the columns {', '.join(names)}"
+            hint = did_you_mean(name, names) if name not in names else ""
+            options_named = "text_column, label_column, id_column and fields"
+            raise DataError(f"{path} must have one column '{name}', got {got}{hint}; choose with {options_named}")
+    return list(dict.fromkeys(wanted))
+
+
+def _delimiter(path: Path, options: TableOptions) -> str:
+    return options.delimiter or DELIMITERS.get(bare_suffix(path), ",")
+
+
+def _labels(column: pa.Array, options: TableOptions) -> pa.ListArray:
+    """Label ids of each row, from cells to be split, single values or lists."""
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return without_blanks(column.cast(pa.list_(pa.string())))
+    if pa.types.is_integer(kind):
+        return without_blanks(pc.split_pattern(column.cast(pa.string()), options.label_separator))
+    cells = as_strings(column, options.label_column).combine_chunks()
+    return without_blanks(pc.split_pattern(cells, options.label_separator))

@@ -1,0 +1,113 @@
+"""A vocabulary from SKOS: concepts with preferred and alternative labels and broader concepts.
+
+    thesaurus.ttl | .rdf | .nt   ->   Vocabulary (ids sorted)
+
+A concept's name is its preferred label in the wanted language; where it has none, a label without a
+language, then the one of the first other language, in the order of the tags. Needs rdflib.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from longtail.data.vocabulary import Vocabulary
+from longtail.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    from rdflib import Graph
+    from rdflib.term import Node
+
+SUFFIXES = {
+    ".ttl": "turtle", ".turtle": "turtle", ".rdf": "xml", ".xml": "xml", ".owl": "xml", ".nt": "nt", ".ntriples": "nt",
+}  # fmt: skip
+"""What rdflib calls the syntax of such files."""
+
+
+def read_skos(
+    path: str | Path, language: str = "en", ids: Literal["uri", "prefixed", "local", "notation"] = "uri"
+) -> Vocabulary:
+    """Read the concepts of a file.
+
+    `ids` says what labels are called in the data: by `uri`; `prefixed` as the file abbreviates it
+    (`yso:p10`); by its `local` part (`p10`); or by the concept's `notation`.
+    """
+    graph = _parse(Path(path))
+    from rdflib import URIRef
+    from rdflib.namespace import RDF, SKOS
+
+    concepts = {*graph.subjects(RDF.type, SKOS.Concept), *graph.subjects(SKOS.prefLabel, None)}
+    uris = (concept for concept in concepts if isinstance(concept, URIRef))
+    id_of: dict[Node, str] = {concept: _label_id(graph, concept, ids) for concept in uris}
+    names, alternatives, parents = {}, {}, {}
+    for concept, label in id_of.items():
+        names[label] = _name(graph.objects(concept, SKOS.prefLabel), language) or label
+        alternatives[label] = _in_language(graph.objects(concept, SKOS.altLabel), language)
+        broader = {*graph.objects(concept, SKOS.broader), *graph.subjects(SKOS.narrower, concept)}
+        parents[label] = sorted({id_of[parent] for parent in broader if parent in id_of})
+    if not id_of:
+        raise DataError(f"{path} must hold SKOS concepts with preferred labels, found none")
+    try:
+        return Vocabulary.of(sorted(id_of.values()), names, alternatives, parents)
+    except DataError as error:
+        raise DataError(f"{path}: {error}; choose other ids than '{ids}'") from error
+
+
+def _parse(path: Path) -> Graph:
+    try:
+        import rdflib
+    except ImportError as error:
+        raise MissingExtraError(f"reading SKOS ({path}) needs rdflib: pip install 'longtail[skos]'") from error
+    syntax = SUFFIXES.get(path.suffix.lower())
+    if syntax is None:
+        raise DataError(f"a SKOS file must end in {', '.join(SUFFIXES)}, got {path.name}")
+    try:
+        return rdflib.Graph().parse(str(path), format=syntax)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # rdflib's parsers have no error class in common
+        raise DataError(f"{path} must be {syntax}: {' '.join(str(error).split())}") from error
+
+
+def _label_id(graph: Graph, concept: Node, ids: str) -> str:
+    from rdflib.namespace import SKOS
+
+    if ids == "prefixed":
+        # By hand, since rdflib does not abbreviate what is no XML name, such as gnd:4026801-9.
+        spaces = [(prefix, str(space)) for prefix, space in graph.namespaces() if str(concept).startswith(str(space))]
+        prefix, space = max(spaces, key=lambda pair: len(pair[1]), default=("", ""))
+        return f"{prefix}:{str(concept).removeprefix(space)}" if space else str(concept)
+    if ids == "local":
+        return re.split(r"[/#]", str(concept))[-1]
+    if ids == "notation":
+        notation = min((str(value) for value in graph.objects(concept, SKOS.notation)), default=None)
+        if notation is None:
+            raise DataError(f"every concept must have a notation, {concept} has none; choose other ids")
+        return notation
+    return str(concept)
+
+
+def _name(labels: Iterable[object], language: str) -> str:
+    ranked = sorted((_distance(label, language), _tidy(label)) for label in labels)
+    return ranked[0][1] if ranked else ""
+
+
+def _in_language(labels: Iterable[object], language: str) -> list[str]:
+    near = {_tidy(label) for label in labels if _distance(label, language)[0] < 3}
+    return sorted(near - {""})
+
+
+def _distance(label: object, language: str) -> tuple[int, str]:
+    """How far a label is from the wanted language: the same, a variety of it, none at all, another one."""
+    tag = (getattr(label, "language", None) or "").lower()
+    if tag == language.lower():
+        return 0, tag
+    if tag.split("-")[0] == language.lower().split("-")[0]:
+        return 1, tag
+    return (3, tag) if tag else (2, tag)
+
+
+def _tidy(label: object) -> str:
+    return " ".join(str(label).split())

@@ -1,0 +1,67 @@
+"""Data sets and splits to files, whole or not at all.
+
+    write_dataset(dataset, "folder")            splits, label names and hierarchy in our own layout
+    write_split(split, "texts.csv")             one file: .jsonl, .csv, .tsv, .parquet; .gz and .zst too
+
+A folder is made under another name and renamed at the end; so is a file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from longtail.data.dataset import Dataset, Split
+from longtail.data.formats import folder, jsonl, table
+from longtail.data.lines import bare_suffix
+from longtail.errors import DataError, LongtailError
+
+
+def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", ".gz", ".zst"] = ".zst") -> None:
+    """Write a data set as a folder that `load_dataset` reads back; the folder must not exist or be empty."""
+    path = Path(path)
+    featured = next((name for name, split in dataset.splits.items() if not split.has_texts), None)
+    if featured is not None:
+        raise DataError(f"only texts can be written into a folder, split '{featured}' has only features")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataError(f"{path} exists; choose a new or an empty folder")
+    with _whole(path) as temporary:
+        temporary.mkdir(parents=True)
+        folder.write(dataset, temporary, compression)
+        if path.exists():
+            path.rmdir()
+
+
+def write_split(split: Split, path: str | Path) -> None:
+    """Write a split as one file, in the format and compression that its suffixes name."""
+    path = Path(path)
+    suffix = bare_suffix(path)
+    if suffix not in (*folder.SUFFIXES, *table.SUFFIXES):
+        known = ", ".join((*folder.SUFFIXES, *table.SUFFIXES))
+        raise DataError(f"a file of texts must end in {known} (before .gz or .zst), got {path.name}")
+    with _whole(path) as temporary:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        if suffix in table.SUFFIXES:
+            table.write(split, temporary)
+        else:
+            jsonl.write_jsonl(split, temporary)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A place to write to that takes the place of `path` when all went well."""
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise LongtailError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        elif temporary.exists():
+            temporary.unlink()

@@ -1,0 +1,91 @@
+import sys
+
+import pytest
+
+from longtail.data import load_vocabulary
+from longtail.data.skos import read_skos
+from longtail.errors import DataError, MissingExtraError
+
+TURTLE = """
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix gnd: <https://example.org/gnd/> .
+gnd:1-2 a skos:Concept ; skos:prefLabel "Hund"@de, "dog"@en-GB, "dog (US)"@en-US ;
+  skos:altLabel "Köter"@de, "hound"@en, "cur" ; skos:broader gnd:3 ; skos:notation "A1" .
+gnd:3 skos:prefLabel "Tier"@de , "bête"@fr ; skos:narrower gnd:4 ; skos:notation "A" .
+gnd:4 a skos:Concept ; skos:prefLabel "plain\\n  name" , "Name"@de ;
+  skos:notation "A2" ; skos:broader <https://example.org/elsewhere> .
+<https://example.org/set> a skos:Collection .
+"""
+
+
+@pytest.fixture
+def thesaurus(tmp_path):
+    pytest.importorskip("rdflib")
+    (tmp_path / "t.ttl").write_text(TURTLE, encoding="utf-8")
+    return tmp_path / "t.ttl"
+
+
+def test_concepts_have_names_alternatives_and_broader_concepts(thesaurus):
+    vocabulary = load_vocabulary(thesaurus)
+    base = "https://example.org/gnd/"
+    assert vocabulary.ids == [base + "1-2", base + "3", base + "4"]
+    assert vocabulary.names == ["dog", "Tier", "plain name"]
+    assert vocabulary.alternatives(0) == ["cur", "hound"]
+    assert [vocabulary.parents(i) for i in range(3)] == [[base + "3"], [], [base + "3"]]
+
+
+def test_names_come_in_the_wanted_language_or_the_next_best(thesaurus):
+    assert read_skos(thesaurus, language="de").names == ["Hund", "Tier", "Name"]
+    assert read_skos(thesaurus, language="fr").names == ["Hund", "bête", "plain name"]
+    assert read_skos(thesaurus, language="en-US").names[0] == "dog (US)"
+    assert read_skos(thesaurus, language="de").alternatives(0) == ["Köter", "cur"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [("prefixed", ["gnd:1-2", "gnd:3", "gnd:4"]), ("local", ["1-2", "3", "4"]), ("notation", ["A", "A1", "A2"])],
+)
+def test_ids_are_what_the_data_call_them(thesaurus, ids, wanted):
+    assert load_vocabulary(thesaurus, ids=ids).ids == wanted
+
+
+def test_rdf_xml_and_n_triples_give_the_same(thesaurus):
+    import rdflib
+
+    graph = rdflib.Graph().parse(str(thesaurus))
+    wanted = read_skos(thesaurus).table.to_pydict()
+    for suffix, syntax in ((".rdf", "xml"), (".nt", "nt")):
+        graph.serialize(str(thesaurus.with_suffix(suffix)), format=syntax, encoding="utf-8")
+        assert read_skos(thesaurus.with_suffix(suffix)).table.to_pydict() == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("bad.ttl", "this is no turtle", r"bad\.ttl must be turtle"),
+        ("bad.rdf", "<open>", r"bad\.rdf must be xml"),
+        ("none.ttl", "<http://a> <http://b> <http://c> .", "must hold SKOS concepts"),
+    ],
+)
+def test_files_without_concepts_are_refused(tmp_path, name, text, message):
+    pytest.importorskip("rdflib")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_vocabulary(tmp_path / name)
+
+
+def test_ids_that_clash_or_lack_are_refused(tmp_path):
+    pytest.importorskip("rdflib")
+    head = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+    (tmp_path / "t.ttl").write_text(f'{head}<http://a/x> skos:prefLabel "one" . <http://b/x> skos:prefLabel "two" .')
+    with pytest.raises(DataError, match="got 'x' twice; choose other ids than 'local'"):
+        read_skos(tmp_path / "t.ttl", ids="local")
+    with pytest.raises(DataError, match="every concept must have a notation"):
+        read_skos(tmp_path / "t.ttl", ids="notation")
+
+
+def test_without_rdflib_the_exact_install_command_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+    (tmp_path / "t.ttl").write_text(TURTLE, encoding="utf-8")
+    with pytest.raises(MissingExtraError, match=r"pip install 'longtail\[skos\]'"):
+        load_vocabulary(tmp_path / "t.ttl")
