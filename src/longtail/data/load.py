@@ -45,10 +45,12 @@ def load_dataset(
         dataset = source if isinstance(source, Dataset) else Dataset.of(source)
         return dataset if named is None else dataset.named_by(named)
     path = _find(source)
-    name = find_format(path, format)
-    form = FORMATS[name]
-    checked = form.options.of(options, source=f"format {name}")
-    found = form.read(path, checked)
+    try:
+        name = find_format(path, format)
+        checked = FORMATS[name].options.of(options, source=f"format {name}")
+        found = FORMATS[name].read(path, checked)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     given = str(vocabulary) if isinstance(vocabulary, str | Path) else None
     facts = {
         "source": str(source),
@@ -97,6 +99,6 @@ def _find(source: str | Path) -> Path:
     beside = [str(path.with_name(other.name)) for other in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*bundled, *beside])
     raise DataError(
-        f"there is no file or folder {source}, nor a bundled data set of that name{hint} "
+        f"there is no file or folder {source}, nor a bundled data set of that name{hint or '.'} "
         f"Bundled: {', '.join(bundled) or 'none'}. Give the path of a folder, a .jsonl, .csv, .parquet or .txt file."
     )

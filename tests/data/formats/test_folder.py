@@ -86,6 +86,13 @@ def test_only_the_fields_asked_for_are_kept(tmp_path):
         load_dataset(path, fields=["year"])
 
 
+@pytest.mark.parametrize("fields", [["labels"], ["text"], ["body"]])
+def test_the_columns_of_text_and_labels_are_no_further_fields(tmp_path, fields):
+    path = put(tmp_path / "a.jsonl", {"body": "one", "text": "two", "labels": ["x"]})
+    with pytest.raises(ConfigError, match=rf"fields must be other columns than those .* got {fields[0]}"):
+        load_dataset(path, text_column="body", fields=fields)
+
+
 def test_text_and_labels_may_have_other_names(tmp_path):
     path = put(tmp_path / "a.jsonl", {"abstract": "one", "tags": ["x"], "text": "not this"})
     data = load_dataset(path, text_column="abstract", label_column="tags")
@@ -171,6 +178,36 @@ def test_a_misspelt_option_is_refused(tmp_path):
 def test_a_single_file_is_train_unless_its_name_tells(tmp_path):
     assert list(load_dataset(put(tmp_path / "mine.jsonl", row())).splits) == ["train"]
     assert list(load_dataset(put(tmp_path / "test.jsonl", row())).splits) == ["test"]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=3)
+    | st.just("2020-01-01"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=3,
+)
+ROW = st.fixed_dictionaries(
+    {"text": st.text(max_size=3), "labels": st.lists(st.sampled_from("abc"), max_size=2)},
+    optional={"title": JSON, "date": st.just("2020-01-01") | st.none(), "x": JSON},
+)
+
+
+@settings(deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=5))
+def test_arrow_and_the_way_line_by_line_read_the_same(tmp_path_factory, rows):
+    path = put(tmp_path_factory.mktemp("ways") / "a.jsonl", *rows)
+    fast = load_dataset(path).train
+    path.write_text("\n" + path.read_text())  # a blank line is what only the slow way reads
+    slow = load_dataset(path).train
+    assert slow.texts.to_pydict() == fast.texts.to_pydict()
+    assert slow.fingerprint == fast.fingerprint
+    strings = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+    others = {name for row in rows for name, value in row.items() if not isinstance(value, str | None)}
+    assert set(fast.texts.column_names) == strings - others
 
 
 NAME = st.text(string.ascii_letters + "äöü:/ -", min_size=1, max_size=6).map(str.strip).filter(bool)

@@ -44,7 +44,8 @@ def find_format(path: Path, name: str | None = None) -> str:
     """The name of the format to read `path` with."""
     if name is not None:
         if name not in FORMATS:
-            raise ConfigError(f"unknown format '{name}'{did_you_mean(name, FORMATS)} Known are {', '.join(FORMATS)}.")
+            hint = did_you_mean(name, FORMATS) or "."
+            raise ConfigError(f"unknown format '{name}'{hint} Known are {', '.join(FORMATS)}.")
         return name
     for known, form in FORMATS.items():
         if form.fits(path):

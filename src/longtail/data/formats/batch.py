@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from longtail.data.dataset import TEXT
 from longtail.data.lines import OnBadUtf8
@@ -28,6 +29,25 @@ class TextOptions(Options):
 
     on_bad_utf8: OnBadUtf8 = "error"
     """`error` stops at a byte that is not UTF-8 and names its line; `replace` puts U+FFFD there."""
+
+
+class ColumnOptions(TextOptions):
+    """What readers of named columns have in common."""
+
+    text_column: str = TEXT
+    """The column that holds the text."""
+    label_column: str = "labels"
+    """The column that holds the label ids."""
+    fields: tuple[str, ...] | None = None
+    """Further columns of texts to keep, such as a title. By default all of them, from tables none."""
+
+    @model_validator(mode="after")
+    def _fields_are_further_columns(self) -> Self:
+        taken = {self.label_column} | ({TEXT, self.text_column} if self.text_column != TEXT else set())
+        wrong = sorted(taken.intersection(self.fields or ()))
+        if wrong:
+            raise ValueError(f"fields must be other columns than those of text and labels, got {', '.join(wrong)}")
+        return self
 
 
 class NumberedOptions(TextOptions):

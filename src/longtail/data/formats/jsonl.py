@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from longtail.data.dataset import TEXT, Split
-from longtail.data.formats.batch import Batch, TextOptions
+from longtail.data.formats.batch import Batch, ColumnOptions
 from longtail.data.lines import Block, fault, read_blocks
 from longtail.errors import DataError
 
@@ -31,15 +31,8 @@ _LABELS = pa.list_(pa.string())
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class JsonlOptions(TextOptions):
-    """How lines of JSON are read."""
-
-    text_column: str = "text"
-    """The field that holds the text."""
-    label_column: str = "labels"
-    """The field that holds the list of label ids."""
-    fields: tuple[str, ...] | None = None
-    """Further fields to keep as columns of texts. By default all that hold only strings."""
+class JsonlOptions(ColumnOptions):
+    """How lines of JSON are read; a field of their objects is a column."""
 
 
 def read_jsonl(path: Path, options: JsonlOptions) -> Iterator[Batch]:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split, as_strings
-from longtail.data.formats.batch import Batch, Source, Stream, TextOptions, without_blanks
+from longtail.data.formats.batch import Batch, ColumnOptions, Source, Stream, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import bare_suffix, fault, read_blocks
 from longtail.errors import DataError, did_you_mean
@@ -36,19 +36,13 @@ BLOCK_BYTES = 32 << 20
 _Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
-class TableOptions(TextOptions):
+class TableOptions(ColumnOptions):
     """Which columns are read, and how."""
 
-    text_column: str = "text"
-    """The column that holds the text."""
-    label_column: str = "labels"
-    """The column that holds the label ids."""
     label_separator: Annotated[str, Field(min_length=1)] = ";"
     """What stands between two labels in a cell; white space around a label is dropped."""
     id_column: str | None = None
     """A column to keep as `id`."""
-    fields: tuple[str, ...] = ()
-    """Further columns of texts to keep, such as a title."""
     delimiter: _Character | None = None
     """What stands between two cells. By default a comma, in .tsv files a tab."""
     quoted: bool = True
@@ -91,7 +85,7 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
 def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
     tables = _parquet(path, options) if bare_suffix(path) in PARQUET else _csv(path, options)
     for table in tables:
-        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in options.fields}
+        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in options.fields or ()}
         if options.id_column is not None:
             columns["id"] = table[options.id_column].cast(pa.string())
         try:
@@ -185,7 +179,7 @@ def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> Dat
 
 
 def _wanted(path: Path, names: list[str], options: TableOptions) -> list[str]:
-    wanted = [options.text_column, options.label_column, *options.fields]
+    wanted = [options.text_column, options.label_column, *(options.fields or ())]
     wanted += [options.id_column] if options.id_column is not None else []
     for name in wanted:
         if names.count(name) != 1:
