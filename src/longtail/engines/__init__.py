@@ -1,0 +1,1 @@
+"""Where work runs. Engines are handed in and know nothing of methods."""

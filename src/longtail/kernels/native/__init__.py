@@ -1,0 +1,1 @@
+"""Compiled kernels; see the module of the same name in `reference` for what each must return."""

@@ -1,0 +1,297 @@
+"""Count the terms of texts: decode, lower-case, tokenise, hash and look up in one pass over Arrow's bytes.
+
+A text becomes units (the hashes of its words, or its letters), a term is a run of units, and a term's hash
+is folded from its units, so that every n-gram costs one step more than the one before it. Terms are known
+by their 64-bit hashes. Two of n terms share a hash with a chance of n² / 2^65: one in 370,000 for ten
+million terms, and then they share one feature; so hashes are not checked against the terms' letters.
+
+Arrow's own kernels (lower, split by pattern, encode) took 2.1 s for what takes 0.5 s here on one core, need memory for
+every token, and know neither Python's word characters nor its lower case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail.kernels.characters import CODE, DIGIT, SPACE, WORD
+from longtail.kernels.native.jit import kernel
+
+_SEED = np.uint64(0xA24BAED4963EE407)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_BLANK = 32
+_ZERO = 48
+_REPLACEMENT = 0xFFFD
+_LOW_HALF = 0xFFFFFFFF
+
+
+@kernel
+def _mix(state, unit):  # type: ignore[no-untyped-def]
+    state = (state ^ np.uint64(unit)) * _MULTIPLIER
+    return state ^ (state >> _HALF)
+
+
+@kernel
+def _slot_of(term_hash, slots, hashes):  # type: ignore[no-untyped-def]
+    """The slot that holds a term, or the free one where it belongs."""
+    mask = len(slots) - 1
+    at = np.int64(term_hash) & mask
+    while slots[at] >= 0 and hashes[slots[at]] != term_hash:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def fill_slots(hashes, slots):  # type: ignore[no-untyped-def]
+    """Put terms 0, 1, ... into an open-addressing table; `slots` is a power of two, larger than `hashes`."""
+    slots[:] = -1
+    for term in range(len(hashes)):
+        slots[_slot_of(hashes[term], slots, hashes)] = term
+
+
+@kernel
+def needs_python(data, start, stop):  # type: ignore[no-untyped-def]
+    """Whether İ (C4 B0) or Σ (CE A3) is among these bytes; without a branch, so that it runs at memory speed."""
+    found = False
+    for at in range(start, stop - 1):
+        here, after = data[at], data[at + 1]
+        found |= ((here == 0xC4) & (after == 0xB0)) | ((here == 0xCE) & (after == 0xA3))
+    return found
+
+
+@kernel
+def _decode(data, start, stop, chart, codes):  # type: ignore[no-untyped-def]
+    """UTF-8 to entries of the chart; bytes that are no UTF-8 are read as U+FFFD. Returns how many."""
+    n_codes = 0
+    at = start
+    while at < stop:
+        code = np.uint32(data[at])
+        at += 1
+        if code >= 0x80:
+            n_more = 1 if code < 0xE0 else 2 if code < 0xF0 else 3
+            code &= np.uint32(0x3F >> n_more)
+            while n_more > 0 and at < stop:
+                code = (code << np.uint32(6)) | np.uint32(data[at] & 0x3F)
+                at += 1
+                n_more -= 1
+            if n_more > 0 or code > 0x10FFFF:
+                code = np.uint32(_REPLACEMENT)
+        codes[n_codes] = chart[code] if code < len(chart) else code
+        n_codes += 1
+    return n_codes
+
+
+@kernel
+def _encode(code, letters, at):  # type: ignore[no-untyped-def]
+    """One character as UTF-8; returns the place after it."""
+    if code < 0x80:
+        letters[at] = code
+        return at + 1
+    n_more = 1 if code < 0x800 else 2 if code < 0x10000 else 3
+    letters[at] = (0xFF00 >> (n_more + 1)) & 0xFF | code >> (6 * n_more)
+    for i in range(n_more):
+        letters[at + 1 + i] = 0x80 | (code >> (6 * (n_more - 1 - i))) & 0x3F
+    return at + 1 + n_more
+
+
+@kernel
+def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, firsts, lasts):  # type: ignore[no-untyped-def]
+    """Hashes of the words that are not stop words, and where each lies in `codes`; returns how many."""
+    n_units = 0
+    n_words = 0
+    at = 0
+    while at < n_codes and n_words < max_words:
+        if codes[at] & WORD == 0:
+            at += 1
+            continue
+        first = at
+        word = _SEED
+        digits = np.uint32(DIGIT)
+        while at < n_codes and codes[at] & WORD != 0:
+            word = _mix(word, codes[at] & CODE)
+            digits &= codes[at]
+            at += 1
+        last = at
+        if numbers and digits != 0:
+            # "0" stands for all numbers: no word has a single letter, so nothing else is called that.
+            codes[first] = _ZERO
+            last = first + 1
+            word = _mix(_SEED, _ZERO)
+        elif last - first < 2:
+            continue
+        n_words += 1
+        if stop_slots[_slot_of(_mix(_SEED, word), stop_slots, stop_hashes)] >= 0:
+            continue
+        units[n_units] = word
+        firsts[n_units] = first
+        lasts[n_units] = last
+        n_units += 1
+    return n_units
+
+
+@kernel
+def _letters(codes, n_codes, max_words, units, firsts, lasts):  # type: ignore[no-untyped-def]
+    """The letters of all words, a blank before and after each; where each word with its blanks lies; returns how many."""
+    units[0] = _BLANK
+    n_units = 1
+    n_words = 0
+    at = 0
+    while n_words < max_words:
+        while at < n_codes and codes[at] & SPACE != 0:
+            at += 1
+        if at == n_codes:
+            break
+        firsts[n_words] = n_units - 1
+        while at < n_codes and codes[at] & SPACE == 0:
+            units[n_units] = codes[at] & CODE
+            n_units += 1
+            at += 1
+        units[n_units] = _BLANK
+        n_units += 1
+        lasts[n_words] = n_units
+        n_words += 1
+    return n_words
+
+
+@kernel
+def _doubled(array):  # type: ignore[no-untyped-def]
+    larger = np.empty(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def count_terms(
+    data, offsets, chart, chars, low, high, numbers, max_words, stop_slots, stop_hashes,
+    learn, n_terms, slots, hashes, place, df, tf, ends, letters,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """See the reference. A new term gets the next id if `learn`, else it is dropped."""
+    n_texts = len(offsets) - 1
+    longest = 0
+    for text in range(n_texts):
+        longest = max(longest, offsets[text + 1] - offsets[text])
+    codes = np.empty(longest, np.uint32)
+    units = np.empty(longest + 2, np.uint64)
+    firsts = np.empty(longest + 1, np.int64)
+    lasts = np.empty(longest + 1, np.int64)
+
+    indptr = np.zeros(n_texts + 1, np.int64)
+    ids = np.empty(1024, np.int32)
+    counts = np.empty(1024, np.int32)
+    n_out = 0
+    for text in range(n_texts):
+        row = n_out
+        n_codes = _decode(data, offsets[text], offsets[text + 1], chart, codes)
+        if chars:
+            n_spans = _letters(codes, n_codes, max_words, units, firsts, lasts)
+        else:
+            n_units = _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, firsts, lasts)
+            n_spans = 1
+        for span in range(n_spans):
+            begin = firsts[span] if chars else 0
+            end = lasts[span] if chars else n_units
+            for first in range(begin, end):
+                term_hash = _SEED
+                for last in range(first + 1, min(first + high, end) + 1):
+                    term_hash = _mix(term_hash, units[last - 1])
+                    # A word shorter than the shortest n-gram counts once, as a whole.
+                    if last - first < low and not (chars and first == begin and last == end):
+                        continue
+                    slot = _slot_of(term_hash, slots, hashes)
+                    term = slots[slot]
+                    if term < 0:
+                        if not learn:
+                            continue
+                        term = np.int32(n_terms)
+                        if n_terms == len(hashes):
+                            hashes, place, df, tf, ends = (
+                                _doubled(hashes), _doubled(place), _doubled(df), _doubled(tf), _doubled(ends),
+                            )  # fmt: skip
+                            slots = np.empty(2 * len(slots), np.int32)
+                            fill_slots(hashes[:n_terms], slots)
+                            slot = _slot_of(term_hash, slots, hashes)
+                        slots[slot] = term
+                        hashes[term] = term_hash
+                        df[term] = 0
+                        tf[term] = 0
+                        at = ends[n_terms - 1] if n_terms > 0 else 0
+                        for unit in range(first, last):
+                            n_letters = 1 if chars else lasts[unit] - firsts[unit]
+                            while at + 4 * n_letters + 1 > len(letters):
+                                letters = _doubled(letters)
+                            if chars:
+                                at = _encode(np.int64(units[unit]), letters, at)
+                                continue
+                            if unit > first:
+                                at = _encode(_BLANK, letters, at)
+                            for i in range(firsts[unit], lasts[unit]):
+                                at = _encode(np.int64(codes[i] & CODE), letters, at)
+                        ends[term] = at
+                        n_terms += 1
+                    seen = place[term]
+                    # `place` is never cleared: an entry counts if it points into this row and the row agrees.
+                    if row <= seen < n_out and ids[seen] == term:
+                        counts[seen] += 1
+                        continue
+                    if n_out == len(ids):
+                        ids, counts = _doubled(ids), _doubled(counts)
+                    ids[n_out] = term
+                    counts[n_out] = 1
+                    place[term] = n_out
+                    n_out += 1
+        if learn:
+            for at in range(row, n_out):
+                df[ids[at]] += 1
+                tf[ids[at]] += counts[at]
+        indptr[text + 1] = n_out
+    return indptr, ids[:n_out].copy(), counts[:n_out].copy(), n_terms, slots, hashes, place, df, tf, ends, letters
+
+
+@kernel
+def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinear):  # type: ignore[no-untyped-def]
+    """See the reference."""
+    n_texts = (len(indptr) - 1) // n_blocks
+    longest = 0
+    for line in range(len(indptr) - 1):
+        longest = max(longest, indptr[line + 1] - indptr[line])
+    keys = np.empty(longest, np.int64)
+    out_indptr = np.zeros(n_texts + 1, np.int64)
+    indices = np.empty(len(ids), np.int32)
+    values = np.empty(len(ids), np.float32)
+    n_out = 0
+    for text in range(n_texts):
+        row = n_out
+        row_squares = 0.0
+        for block in range(n_blocks):
+            line = block * n_texts + text
+            n_keys = 0
+            for at in range(indptr[line], indptr[line + 1]):
+                feature = np.int64(ids[at]) + starts[block]
+                if len(new_ids) > 0:
+                    feature = np.int64(new_ids[feature])
+                if feature >= 0:
+                    # Feature and count in one number: sorting these is all the sorting there is.
+                    keys[n_keys] = feature << 32 | np.int64(counts[at])
+                    n_keys += 1
+            if n_keys == 0:
+                continue
+            keys[:n_keys].sort()
+            squares = 0.0
+            for i in range(n_keys):
+                feature = keys[i] >> 32
+                count = float(keys[i] & _LOW_HALF)
+                value = (np.log(count) + 1.0 if sublinear[block] and count > 1.0 else count) * idf[feature]
+                indices[n_out + i] = feature
+                values[n_out + i] = value
+                squares += value * value
+            scale = weights[block] / np.sqrt(squares)
+            for i in range(n_out, n_out + n_keys):
+                values[i] *= scale
+            n_out += n_keys
+            row_squares += weights[block] * weights[block]
+        if n_out > row:
+            scale = 1.0 / np.sqrt(row_squares)
+            for i in range(row, n_out):
+                values[i] *= scale
+        out_indptr[text + 1] = n_out
+    return out_indptr, indices[:n_out].copy(), values[:n_out].copy()

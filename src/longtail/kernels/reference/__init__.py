@@ -1,0 +1,1 @@
+"""Plain numpy: the definition of correct, for tests and for reading."""

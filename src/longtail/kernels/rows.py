@@ -1,0 +1,76 @@
+"""Sparse rows as kernels want them: fixed number types, and a compact copy of some of them.
+
+Rows       indptr int64, indices int32, values float32 of a CSR matrix (n, n_columns)
+LocalRows  the same for chosen rows, with the columns they use numbered from 0: small enough for caches
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.kernels.native.rows import gather_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A CSR matrix in the types that kernels are compiled for."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    n_columns: int
+
+    @classmethod
+    def of(cls, matrix: sp.csr_matrix) -> Rows:
+        """From a scipy matrix, without copies where its types fit."""
+        return cls(
+            np.ascontiguousarray(matrix.indptr, np.int64),
+            np.ascontiguousarray(matrix.indices, np.int32),
+            np.ascontiguousarray(matrix.data, np.float32),
+            int(matrix.shape[1]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Neighbouring rows, without copying them."""
+        first, last = self.indptr[start], self.indptr[stop]
+        return Rows(
+            self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last], self.n_columns
+        )
+
+    def matrix(self) -> sp.csr_matrix:
+        """As a scipy matrix."""
+        return sp.csr_matrix((self.values, self.indices, self.indptr), shape=(len(self), self.n_columns))
+
+    def scratch(self) -> NDArray[np.int32]:
+        """What `gather` needs to number columns; one a thread."""
+        return np.full(self.n_columns, -1, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRows:
+    """Chosen rows with their own numbering of columns; `features[local]` is the column in the whole matrix."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    features: NDArray[np.int32]
+
+
+def gather(rows: Rows, chosen: NDArray[Any], scratch: NDArray[np.int32]) -> LocalRows:
+    """Copy the chosen rows; columns are numbered as they first appear, so frequent ones get small numbers."""
+    size = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).sum())
+    indptr = np.zeros(len(chosen) + 1, np.int64)
+    indices, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    features = np.empty(min(size, rows.n_columns), np.int32)
+    n_features = gather_rows(
+        rows.indptr, rows.indices, rows.values, np.asarray(chosen, np.int32), scratch, indptr, indices, values, features
+    )
+    return LocalRows(indptr, indices, values, features[:n_features].copy())

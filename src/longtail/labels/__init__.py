@@ -1,0 +1,1 @@
+"""Labels as vectors, and labels in clusters."""

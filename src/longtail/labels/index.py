@@ -1,0 +1,113 @@
+"""Labels ↔ clusters, level by level: what recall walks down and ranking looks up.
+
+    parents[0]   (n_1,)       the one root of every cluster of the first level
+    parents[t]   (n_t+1,)     cluster of level t above each cluster of level t + 1
+    parents[-1]  (n_labels,)  last-level cluster of each label
+
+Each label has exactly one cluster. Clusters are numbered so that the children of a cluster are
+neighbours; a flat index has one level, all labels under the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.types import LabelMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One step down: the children of each parent."""
+
+    child_ptr: NDArray[np.int64]  # (n_parents + 1,)
+    children: NDArray[np.int32]  # (n_children,) grouped by parent
+
+    @property
+    def n_parents(self) -> int:
+        """Clusters above."""
+        return len(self.child_ptr) - 1
+
+    @property
+    def n_children(self) -> int:
+        """Clusters or labels below."""
+        return len(self.children)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelIndex:
+    """Parent pointers from the first clusters down to the labels."""
+
+    parents: tuple[NDArray[np.int32], ...]
+
+    @classmethod
+    def flat(cls, n_labels: int) -> LabelIndex:
+        """All labels under the root."""
+        return cls((np.zeros(n_labels, np.int32),))
+
+    @property
+    def n_labels(self) -> int:
+        """Labels below the last level."""
+        return len(self.parents[-1])
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of the last level above the labels."""
+        return len(self.parents[-2]) if len(self.parents) > 1 else 1
+
+    def levels(self) -> list[Level]:
+        """The steps from the root to the labels."""
+        sizes = [1, *(len(p) for p in self.parents)]
+        return [_level(parent, n) for parent, n in zip(self.parents, sizes[:-1], strict=True)]
+
+    def targets(self, labels: LabelMatrix) -> list[LabelMatrix]:
+        """Which clusters of each level, and last which labels, every text belongs to."""
+        found = [labels]
+        for parent in reversed(self.parents[1:]):
+            n_above = int(parent.max()) + 1 if len(parent) else 1
+            found.append(found[-1].renumber(parent, n_above))
+        return found[::-1]
+
+    def counts(self, labels: LabelMatrix, level: int) -> NDArray[np.int64]:
+        """How many labels each text has in each of its clusters of a level, in the order of `targets`."""
+        cluster_of = self.parents[-1].astype(np.int64)
+        for parent in reversed(self.parents[level + 1 : -1]):
+            cluster_of = parent[cluster_of]
+        texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
+        keys = texts * (int(cluster_of.max()) + 1) + cluster_of[labels.indices]
+        return np.unique(keys, return_counts=True)[1]
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Labels a last-level cluster."""
+        return np.bincount(self.parents[-1], minlength=self.n_clusters)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For storing."""
+        return {f"parents_{t}": parent for t, parent in enumerate(self.parents)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LabelIndex:
+        """From what `arrays` gave."""
+        return cls(tuple(arrays[f"parents_{t}"] for t in range(len(arrays))))
+
+
+def index_of_groups(levels: Sequence[Sequence[NDArray[Any]]], n_labels: int) -> LabelIndex:
+    """From the label groups of each kept level, coarse to fine; each group lies inside one of the level above."""
+    parents: list[NDArray[np.int32]] = []
+    above = np.zeros(n_labels, np.int32)  # (n_labels,) group of each label one level up
+    for groups in levels:
+        parents.append(np.array([above[group[0]] for group in groups], np.int32))
+        above = np.empty(n_labels, np.int32)
+        for number, group in enumerate(groups):
+            above[group] = number
+    return LabelIndex((*parents, above))
+
+
+def _level(parent: NDArray[np.int32], n_parents: int) -> Level:
+    child_ptr = np.zeros(n_parents + 1, np.int64)
+    np.cumsum(np.bincount(parent, minlength=n_parents), out=child_ptr[1:])
+    return Level(child_ptr, np.argsort(parent, kind="stable").astype(np.int32))

@@ -1,0 +1,162 @@
+"""Recall and rank with linear classifiers: walk down the label index with a beam, rank the labels reached.
+
+    text features (n, n_features)  ->  TopK (n, k)
+
+Inner levels are the matcher: each keeps the `beam` best clusters of a text. The last level is the ranker:
+its classifiers score the labels of those clusters. A label's score is the ranker's log score plus
+`cluster_weight` times the matcher's.
+
+The ranker may learn from the texts of its cluster only (Parabel), or also from the texts that the matcher
+brings there wrongly (`matcher`, X-Transformer's way): it then meets in training what it will meet in use,
+its margins can be compared across clusters, and a small `cluster_weight` is best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+
+from longtail.engines.local import LocalEngine
+from longtail.kernels.rows import Rows
+from longtail.labels.index import LabelIndex
+from longtail.linear.layer import Layer
+from longtail.linear.training import Examples, SolverOptions, fit_layer
+from longtail.options import Options
+from longtail.progress import SILENT, Progress
+from longtail.stages import NO_STAGES, Stages
+from longtail.types import LabelMatrix, TopK
+
+_BUFFER = 1 << 22
+"""Margins held at once by a thread in prediction."""
+_BATCH = 2048
+
+
+class RankerOptions(SolverOptions):
+    """The classifiers of the labels."""
+
+    negatives: Literal["cluster", "matcher", "all"] = "matcher"
+    """Texts without the label that it learns from: those with another label of its cluster; these and the ones
+    that the matcher brings to the cluster; or all texts (DiSMEC)."""
+    n_recalled: PositiveInt = 50
+    """`matcher`: clusters that the matcher brings each training text to."""
+
+
+class SearchOptions(Options):
+    """How labels are searched."""
+
+    beam: PositiveInt = 50
+    """Clusters kept a level."""
+    cluster_weight: float = Field(0.25, ge=0)
+    """How much the matcher's log score counts beside the ranker's."""
+    cluster_power: int = Field(3, ge=0, le=8)
+    """p in the matcher's score exp(−max(0, 1 − margin)^p); 0 for the sigmoid of the margin."""
+    label_power: int = Field(4, ge=0, le=8)
+    """The same for the ranker's score."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTree:
+    """A chain of layers from the root to the labels."""
+
+    layers: tuple[Layer, ...]
+    n_features: int
+
+    @property
+    def n_labels(self) -> int:
+        """Labels at the bottom."""
+        return len(self.layers[-1].children)
+
+    def predict(
+        self,
+        texts: Rows,
+        k: int,
+        search: SearchOptions,
+        engine: LocalEngine | None = None,
+        progress: Progress = SILENT,
+    ) -> TopK:
+        """The k best labels of each text, with scores in 0..1."""
+        clusters, scores = _descend(self.layers, texts, k, search, engine, progress, "predict")
+        return TopK(clusters, np.exp(scores, where=clusters >= 0, out=scores))
+
+    def arrays(self, number: int) -> dict[str, NDArray[Any]]:
+        """Arrays of one layer, for storing."""
+        return self.layers[number].arrays()
+
+
+def fit_tree(
+    features: Rows,
+    labels: LabelMatrix,
+    index: LabelIndex,
+    matcher: SolverOptions,
+    ranker: RankerOptions,
+    search: SearchOptions,
+    seed: int = 0,
+    text_costs: NDArray[np.float32] | None = None,
+    engine: LocalEngine | None = None,
+    progress: Progress = SILENT,
+    stages: Stages = NO_STAGES,
+) -> LinearTree:
+    """Train the matcher level by level, then the ranker."""
+    engine = engine or LocalEngine()
+    layers: list[Layer] = []
+    steps = list(zip(index.levels(), index.targets(labels), strict=True))
+    for number, (level, members) in enumerate(steps):
+        last = number + 1 == len(steps)
+        options: SolverOptions = ranker if last else matcher
+        recalled = None
+        if last and layers and ranker.negatives == "matcher":
+            recalled, _ = _descend(layers, features, ranker.n_recalled, search, engine, progress, "hard negatives")
+        counts = index.counts(labels, number) if options.count_costs and not last else None
+        everyone = number == 0 or (last and ranker.negatives == "all")
+        examples = Examples.of(members, level, recalled, everyone, counts, text_costs)
+        name = "label weights" if last else f"cluster weights {number + 1}"
+        layers.append(fit_layer(features, level, examples, options, seed, engine, progress, stages, name))
+    return LinearTree(tuple(layers), features.n_columns)
+
+
+def _descend(
+    layers: tuple[Layer, ...] | list[Layer],
+    texts: Rows,
+    k: int,
+    search: SearchOptions,
+    engine: LocalEngine | None,
+    progress: Progress,
+    name: str,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Best k nodes of the last of these layers for every text, with their log scores."""
+    beam = max(search.beam, k) if len(layers) > 1 else 1
+    found = np.empty((len(texts), k), np.int32)
+    scores = np.empty((len(texts), k), np.float32)
+
+    def some(span: tuple[int, int]) -> int:
+        part = texts.part(*span)
+        at = np.zeros((len(part), 1), np.int32)
+        score = np.zeros((len(part), 1), np.float32)
+        for number, layer in enumerate(layers):
+            last = number + 1 == len(layers)
+            width = k if last else min(beam, len(layer.children))
+            ranks = last and len(layers) > 1
+            weight = search.cluster_weight if ranks else 1.0
+            power = search.label_power if last else search.cluster_power
+            at, score = layer.best(part, at, score, width, weight, power)
+        found[span[0] : span[1]], scores[span[0] : span[1]] = at, score
+        return span[1] - span[0]
+
+    widest = max(layer.widest(1 if number == 0 else beam) for number, layer in enumerate(layers))
+    spans = list(_spans(len(texts), min(_BATCH, max(1, _BUFFER // widest))))
+    if len(spans) == 1:
+        some(spans[0])
+        return found, scores
+    with progress.step(name, len(texts), "texts") as advance:
+        for done in (engine or LocalEngine()).map(some, spans):
+            advance(done)
+    return found, scores
+
+
+def _spans(n: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + size, n)) for start in range(0, n, size))
