@@ -13,7 +13,7 @@ its margins can be compared across clusters, and a small `cluster_weight` is bes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,8 +80,8 @@ class LinearTree:
         progress: Progress = SILENT,
     ) -> TopK:
         """The k best labels of each text, with scores in 0..1."""
-        clusters, scores = _descend(self.layers, texts, k, search, engine, progress, "predict")
-        return TopK(clusters, np.exp(scores, where=clusters >= 0, out=scores))
+        matched = _descend(self.layers[:-1], self.layers[-1], texts, k, search, engine, progress)
+        return TopK(matched[0], np.exp(matched[1], where=matched[0] >= 0, out=matched[1]))
 
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
         """Arrays of one layer, for storing."""
@@ -110,7 +110,7 @@ def fit_tree(
         options: SolverOptions = ranker if last else matcher
         recalled = None
         if last and layers and ranker.negatives == "matcher":
-            recalled, _ = _descend(layers, features, ranker.n_recalled, search, engine, progress, "hard negatives")
+            recalled, _ = _descend(layers, None, features, ranker.n_recalled, search, engine, progress)
         counts = index.counts(labels, number) if options.count_costs and not last else None
         everyone = number == 0 or (last and ranker.negatives == "all")
         examples = Examples.of(members, level, recalled, everyone, counts, text_costs)
@@ -120,16 +120,17 @@ def fit_tree(
 
 
 def _descend(
-    layers: tuple[Layer, ...] | list[Layer],
+    matcher: Sequence[Layer],
+    ranker: Layer | None,
     texts: Rows,
     k: int,
     search: SearchOptions,
     engine: LocalEngine | None,
     progress: Progress,
-    name: str,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Best k nodes of the last of these layers for every text, with their log scores."""
-    beam = max(search.beam, k) if len(layers) > 1 else 1
+    """The k best labels of every text with their log scores; without a ranker, the k best clusters."""
+    beam = max(search.beam, 0 if ranker else k)
+    layers = [*matcher, ranker] if ranker else [*matcher]
     found = np.empty((len(texts), k), np.int32)
     scores = np.empty((len(texts), k), np.float32)
 
@@ -137,13 +138,11 @@ def _descend(
         part = texts.part(*span)
         at = np.zeros((len(part), 1), np.int32)
         score = np.zeros((len(part), 1), np.float32)
-        for number, layer in enumerate(layers):
-            last = number + 1 == len(layers)
-            width = k if last else min(beam, len(layer.children))
-            ranks = last and len(layers) > 1
-            weight = search.cluster_weight if ranks else 1.0
-            power = search.label_power if last else search.cluster_power
-            at, score = layer.best(part, at, score, width, weight, power)
+        for layer in matcher:
+            width = k if layer is layers[-1] else min(beam, len(layer.children))
+            at, score = layer.best(part, at, score, width, 1.0, search.cluster_power)
+        if ranker:
+            at, score = ranker.best(part, at, score, k, search.cluster_weight, search.label_power)
         found[span[0] : span[1]], scores[span[0] : span[1]] = at, score
         return span[1] - span[0]
 
@@ -152,7 +151,7 @@ def _descend(
     if len(spans) == 1:
         some(spans[0])
         return found, scores
-    with progress.step(name, len(texts), "texts") as advance:
+    with progress.step("predict" if ranker else "hard negatives", len(texts), "texts") as advance:
         for done in (engine or LocalEngine()).map(some, spans):
             advance(done)
     return found, scores

@@ -26,13 +26,13 @@ _LOW_HALF = 0xFFFFFFFF
 
 
 @kernel
-def _mix(state, unit):  # type: ignore[no-untyped-def]
+def _mix(state, unit):
     state = (state ^ np.uint64(unit)) * _MULTIPLIER
     return state ^ (state >> _HALF)
 
 
 @kernel
-def _slot_of(term_hash, slots, hashes):  # type: ignore[no-untyped-def]
+def _slot_of(term_hash, slots, hashes):
     """The slot that holds a term, or the free one where it belongs."""
     mask = len(slots) - 1
     at = np.int64(term_hash) & mask
@@ -42,7 +42,7 @@ def _slot_of(term_hash, slots, hashes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_slots(hashes, slots):  # type: ignore[no-untyped-def]
+def fill_slots(hashes, slots):
     """Put terms 0, 1, ... into an open-addressing table; `slots` is a power of two, larger than `hashes`."""
     slots[:] = -1
     for term in range(len(hashes)):
@@ -50,17 +50,17 @@ def fill_slots(hashes, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def needs_python(data, start, stop):  # type: ignore[no-untyped-def]
-    """Whether İ (C4 B0) or Σ (CE A3) is among these bytes; without a branch, so that it runs at memory speed."""
-    found = False
-    for at in range(start, stop - 1):
+def needs_python(data):
+    """How often İ (C4 B0) and Σ (CE A3) are among these bytes; counting has no branch and runs at memory speed."""
+    found = 0
+    for at in range(len(data) - 1):
         here, after = data[at], data[at + 1]
-        found |= ((here == 0xC4) & (after == 0xB0)) | ((here == 0xCE) & (after == 0xA3))
+        found += ((here == 0xC4) & (after == 0xB0)) | ((here == 0xCE) & (after == 0xA3))
     return found
 
 
 @kernel
-def _decode(data, start, stop, chart, codes):  # type: ignore[no-untyped-def]
+def _decode(data, start, stop, chart, codes):
     """UTF-8 to entries of the chart; bytes that are no UTF-8 are read as U+FFFD. Returns how many."""
     n_codes = 0
     at = start
@@ -82,7 +82,7 @@ def _decode(data, start, stop, chart, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _encode(code, letters, at):  # type: ignore[no-untyped-def]
+def _encode(code, letters, at):
     """One character as UTF-8; returns the place after it."""
     if code < 0x80:
         letters[at] = code
@@ -95,7 +95,7 @@ def _encode(code, letters, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, firsts, lasts):  # type: ignore[no-untyped-def]
+def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, firsts, lasts):
     """Hashes of the words that are not stop words, and where each lies in `codes`; returns how many."""
     n_units = 0
     n_words = 0
@@ -130,8 +130,8 @@ def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, f
 
 
 @kernel
-def _letters(codes, n_codes, max_words, units, firsts, lasts):  # type: ignore[no-untyped-def]
-    """The letters of all words, a blank before and after each; where each word with its blanks lies; returns how many."""
+def _letters(codes, n_codes, max_words, units, firsts, lasts):
+    """The letters of all words, with a blank at both ends; where each word lies among them; returns how many words."""
     units[0] = _BLANK
     n_units = 1
     n_words = 0
@@ -154,9 +154,64 @@ def _letters(codes, n_codes, max_words, units, firsts, lasts):  # type: ignore[n
 
 
 @kernel
-def _doubled(array):  # type: ignore[no-untyped-def]
-    larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
+def _count_text(
+    chars, low, high, learn, codes, n_units, n_spans, units, firsts, lasts, row, ids, counts,
+    n_terms, slots, hashes, place, ends, letters,
+):  # fmt: skip
+    """Append the terms of one text to `ids` and `counts`; returns (n_terms, n_out, whether space ran out)."""
+    n_out = row
+    for span in range(n_spans):
+        begin = firsts[span] if chars else 0
+        end = lasts[span] if chars else n_units
+        for first in range(begin, end):
+            term_hash = _SEED
+            for last in range(first + 1, min(first + high, end) + 1):
+                term_hash = _mix(term_hash, units[last - 1])
+                # A word shorter than the shortest n-gram counts once, as a whole.
+                if last - first < low and not (chars and first == begin and last == end):
+                    continue
+                slot = _slot_of(term_hash, slots, hashes)
+                term = slots[slot]
+                if term < 0:
+                    if not learn:
+                        continue
+                    if n_terms == len(hashes):
+                        return n_terms, n_out, True
+                    at = ends[n_terms - 1] if n_terms > 0 else 0
+                    n_codes = last - first if chars else lasts[last - 1] - firsts[first] + last - first
+                    if at + 4 * n_codes > len(letters):
+                        return n_terms, n_out, True
+                    for unit in range(first, last):
+                        if chars:
+                            at = _encode(np.int64(units[unit]), letters, at)
+                            continue
+                        if unit > first:
+                            at = _encode(_BLANK, letters, at)
+                        for i in range(firsts[unit], lasts[unit]):
+                            at = _encode(np.int64(codes[i] & CODE), letters, at)
+                    term = np.int32(n_terms)
+                    slots[slot] = term
+                    hashes[term] = term_hash
+                    ends[term] = at
+                    n_terms += 1
+                seen = place[term]
+                # `place` is never cleared: an entry counts if it points into this row and the row agrees.
+                if row <= seen < n_out and ids[seen] == term:
+                    counts[seen] += 1
+                    continue
+                if n_out == len(ids):
+                    return n_terms, n_out, True
+                ids[n_out] = term
+                counts[n_out] = 1
+                place[term] = n_out
+                n_out += 1
+    return n_terms, n_out, False
+
+
+@kernel
+def _larger(array, n_used):
+    larger = np.zeros(2 * len(array), array.dtype)
+    larger[:n_used] = array[:n_used]
     return larger
 
 
@@ -164,7 +219,7 @@ def _doubled(array):  # type: ignore[no-untyped-def]
 def count_terms(
     data, offsets, chart, chars, low, high, numbers, max_words, stop_slots, stop_hashes,
     learn, n_terms, slots, hashes, place, df, tf, ends, letters,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """See the reference. A new term gets the next id if `learn`, else it is dropped."""
     n_texts = len(offsets) - 1
     longest = 0
@@ -178,77 +233,43 @@ def count_terms(
     indptr = np.zeros(n_texts + 1, np.int64)
     ids = np.empty(1024, np.int32)
     counts = np.empty(1024, np.int32)
-    n_out = 0
+    row = 0
     for text in range(n_texts):
-        row = n_out
         n_codes = _decode(data, offsets[text], offsets[text + 1], chart, codes)
+        n_units = 0
+        n_spans = 1
         if chars:
             n_spans = _letters(codes, n_codes, max_words, units, firsts, lasts)
         else:
             n_units = _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, firsts, lasts)
-            n_spans = 1
-        for span in range(n_spans):
-            begin = firsts[span] if chars else 0
-            end = lasts[span] if chars else n_units
-            for first in range(begin, end):
-                term_hash = _SEED
-                for last in range(first + 1, min(first + high, end) + 1):
-                    term_hash = _mix(term_hash, units[last - 1])
-                    # A word shorter than the shortest n-gram counts once, as a whole.
-                    if last - first < low and not (chars and first == begin and last == end):
-                        continue
-                    slot = _slot_of(term_hash, slots, hashes)
-                    term = slots[slot]
-                    if term < 0:
-                        if not learn:
-                            continue
-                        term = np.int32(n_terms)
-                        if n_terms == len(hashes):
-                            hashes, place, df, tf, ends = (
-                                _doubled(hashes), _doubled(place), _doubled(df), _doubled(tf), _doubled(ends),
-                            )  # fmt: skip
-                            slots = np.empty(2 * len(slots), np.int32)
-                            fill_slots(hashes[:n_terms], slots)
-                            slot = _slot_of(term_hash, slots, hashes)
-                        slots[slot] = term
-                        hashes[term] = term_hash
-                        df[term] = 0
-                        tf[term] = 0
-                        at = ends[n_terms - 1] if n_terms > 0 else 0
-                        for unit in range(first, last):
-                            n_letters = 1 if chars else lasts[unit] - firsts[unit]
-                            while at + 4 * n_letters + 1 > len(letters):
-                                letters = _doubled(letters)
-                            if chars:
-                                at = _encode(np.int64(units[unit]), letters, at)
-                                continue
-                            if unit > first:
-                                at = _encode(_BLANK, letters, at)
-                            for i in range(firsts[unit], lasts[unit]):
-                                at = _encode(np.int64(codes[i] & CODE), letters, at)
-                        ends[term] = at
-                        n_terms += 1
-                    seen = place[term]
-                    # `place` is never cleared: an entry counts if it points into this row and the row agrees.
-                    if row <= seen < n_out and ids[seen] == term:
-                        counts[seen] += 1
-                        continue
-                    if n_out == len(ids):
-                        ids, counts = _doubled(ids), _doubled(counts)
-                    ids[n_out] = term
-                    counts[n_out] = 1
-                    place[term] = n_out
-                    n_out += 1
+        while True:
+            n_terms, n_out, full = _count_text(
+                chars, low, high, learn, codes, n_units, n_spans, units, firsts, lasts, row, ids, counts,
+                n_terms, slots, hashes, place, ends, letters,
+            )  # fmt: skip
+            if not full:
+                break
+            # Growing here, and starting the text again, keeps the loop above free of arrays that may move.
+            if n_out == len(ids):
+                ids, counts = _larger(ids, n_out), _larger(counts, n_out)
+            elif n_terms == len(hashes):
+                hashes, place, ends = _larger(hashes, n_terms), _larger(place, n_terms), _larger(ends, n_terms)
+                df, tf = _larger(df, n_terms), _larger(tf, n_terms)
+                slots = np.empty(2 * len(slots), np.int32)
+                fill_slots(hashes[:n_terms], slots)
+            else:
+                letters = _larger(letters, len(letters))
         if learn:
             for at in range(row, n_out):
                 df[ids[at]] += 1
                 tf[ids[at]] += counts[at]
-        indptr[text + 1] = n_out
-    return indptr, ids[:n_out].copy(), counts[:n_out].copy(), n_terms, slots, hashes, place, df, tf, ends, letters
+        row = n_out
+        indptr[text + 1] = row
+    return indptr, ids[:row].copy(), counts[:row].copy(), n_terms, slots, hashes, place, df, tf, ends, letters
 
 
 @kernel
-def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinear):  # type: ignore[no-untyped-def]
+def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinear):
     """See the reference."""
     n_texts = (len(indptr) - 1) // n_blocks
     longest = 0

@@ -1,0 +1,1 @@
+"""Texts to features: what a text says, as numbers."""

@@ -1,0 +1,176 @@
+"""The terms of one block of features: found by one counter a thread, merged, and cut down to the features.
+
+    texts -> TermCounter (one a thread): ids and counts of terms, numbered as they appear
+    TermCounters -> TermTable: the terms that are kept, by falling document frequency, ties by term;
+                    and for each counter the feature of each of its terms, -1 if it is dropped
+
+The numbers of features thus depend on neither threads nor chance, and frequent terms lie side by side,
+so that looking them up stays in the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from longtail.errors import DataError
+from longtail.kernels.characters import character_chart
+from longtail.kernels.native.tokens import count_terms, fill_slots
+from longtail.text.columns import Bytes, bytes_of
+from longtail.text.fields import FieldOptions
+from longtail.text.stopwords import STOP_WORDS
+
+Table = tuple[NDArray[np.int32], NDArray[np.uint64]]
+"""Slots of an open-addressing hash table (a term's id, or -1), and the hash of each id."""
+
+Counted = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+"""Terms of some texts: indptr (n_texts + 1,), ids, counts."""
+
+NO_WORDS: Table = (np.full(1, -1, np.int32), np.zeros(1, np.uint64))
+_UNLIMITED = 1 << 62
+_FIRST_TERMS = 1 << 10
+_NO_INT64, _NO_BYTES = np.empty(0, np.int64), np.empty(0, np.uint8)
+
+
+class Analysis:
+    """What a block makes of a text, as arguments of `count_terms`."""
+
+    def __init__(self, options: FieldOptions, stop_words: Table) -> None:
+        low, high = options.ngrams
+        self.stop_words = stop_words
+        self.arguments = (
+            character_chart(options.lowercase), options.chars is not None, low, high,
+            options.numbers, options.max_words or _UNLIMITED, *stop_words,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, options: FieldOptions) -> Analysis:
+        """From options; stop words are tokenised like texts."""
+        words = STOP_WORDS[options.stop_words] if isinstance(options.stop_words, str) else options.stop_words
+        if not words:
+            return cls(options, NO_WORDS)
+        alone = options.model_copy(update={"words": (1, 1), "stop_words": None, "max_words": None})
+        counter = TermCounter(cls(alone, NO_WORDS))
+        counter.count(bytes_of(pa.chunked_array([words], pa.string()), range(len(words)), options.lowercase))
+        return cls(options, counter.table)
+
+
+class TermCounter:
+    """The terms that one thread has seen so far."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.n_terms = 0
+        self.slots = np.full(2 * _FIRST_TERMS, -1, np.int32)
+        self.hashes = np.zeros(_FIRST_TERMS, np.uint64)
+        self.place = np.zeros(_FIRST_TERMS, np.int32)
+        self.df, self.tf, self.ends = (np.zeros(_FIRST_TERMS, np.int64) for _ in range(3))
+        self.letters = np.zeros(8 * _FIRST_TERMS, np.uint8)
+
+    def count(self, texts: Bytes) -> Counted:
+        """Count the terms of some texts; new ones are added."""
+        counted = count_terms(
+            *texts, *self.analysis.arguments, True, self.n_terms, self.slots, self.hashes, self.place,
+            self.df, self.tf, self.ends, self.letters,
+        )  # fmt: skip
+        (self.n_terms, self.slots, self.hashes, self.place,
+         self.df, self.tf, self.ends, self.letters) = counted[3:]  # fmt: skip
+        return counted[:3]  # type: ignore[no-any-return]
+
+    @property
+    def table(self) -> Table:
+        """The table of these terms."""
+        return self.slots, self.hashes[: self.n_terms]
+
+    @property
+    def terms(self) -> pa.LargeStringArray:
+        """All terms, by id."""
+        offsets = np.append(0, self.ends[: self.n_terms])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.letters)]
+        return pa.LargeStringArray.from_buffers(pa.large_string(), self.n_terms, buffers)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class TermTable:
+    """The terms of one block that are features, for looking up."""
+
+    analysis: Analysis
+    table: Table
+
+    @property
+    def n_terms(self) -> int:
+        """How many."""
+        return len(self.table[1])
+
+    def count(self, texts: Bytes, place: NDArray[np.int32]) -> Counted:
+        """Count the terms of some texts that are features; `place` is scratch of (n_terms,)."""
+        slots, hashes = self.table
+        return count_terms(  # type: ignore[no-any-return]
+            *texts, *self.analysis.arguments, False, self.n_terms, slots, hashes, place,
+            _NO_INT64, _NO_INT64, _NO_INT64, _NO_BYTES,
+        )[:3]  # fmt: skip
+
+
+def merge(
+    counters: Sequence[TermCounter], options: FieldOptions, n_texts: int
+) -> tuple[TermTable, pa.LargeStringArray, NDArray[np.int64], list[NDArray[np.int32]]]:
+    """The features, their terms and document frequencies, and the feature of every term of every counter."""
+    hashes = np.concatenate([counter.hashes[: counter.n_terms] for counter in counters])
+    hashes, first, term_of = np.unique(hashes, return_index=True, return_inverse=True)
+    df, tf = (
+        np.bincount(term_of, np.concatenate([getattr(c, name)[: c.n_terms] for c in counters]), len(hashes))
+        for name in ("df", "tf")
+    )
+    kept = np.flatnonzero(_frequent(df, options, n_texts))
+    terms = pa.concat_arrays([counter.terms for counter in counters]).take(pa.array(first[kept]))
+    order = np.arange(len(kept))
+    if options.max_features is not None:
+        order = _by_falling(tf[kept], terms)[: options.max_features]
+    order = order[_by_falling(df[kept[order]], terms.take(pa.array(order)))]
+    kept, terms = kept[order], terms.take(pa.array(order))
+
+    feature_of = np.full(len(hashes), -1, np.int32)
+    feature_of[kept] = np.arange(len(kept), dtype=np.int32)
+    bounds = np.cumsum([counter.n_terms for counter in counters])[:-1]
+    table = np.empty(_n_slots(len(kept)), np.int32), hashes[kept]
+    fill_slots(table[1], table[0])
+    return (
+        TermTable(counters[0].analysis, table),
+        terms,
+        df[kept].astype(np.int64),
+        np.split(feature_of[term_of], bounds),
+    )
+
+
+def _frequent(df: NDArray[Any], options: FieldOptions, n_texts: int) -> NDArray[np.bool_]:
+    """Which terms are neither too rare nor too frequent."""
+    if not len(df):
+        words = " but stop words" if options.stop_words else ""
+        raise DataError(f"texts must hold terms to make features of, got none{words} ({options}); choose other fields")
+    min_df: float = (2 if df.max() >= 2 else 1) if options.min_df == "auto" else options.min_df
+    lowest = min_df * n_texts if isinstance(min_df, float) else min_df
+    highest = options.max_df * n_texts if isinstance(options.max_df, float) else options.max_df
+    rare, common = df < lowest, df > highest
+    if (rare | common).all():
+        raise DataError(
+            f"none of {len(df):,} terms is left ({options}): min_df={options.min_df} drops {rare.sum():,} of them, "
+            f"max_df={options.max_df} {common.sum():,}; lower min_df or raise max_df"
+        )
+    return ~(rare | common)
+
+
+def _by_falling(frequency: NDArray[Any], terms: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Positions by falling frequency, ties by term."""
+    table = pa.table({"frequency": frequency, "term": terms})
+    return np.asarray(pc.sort_indices(table, [("frequency", "descending"), ("term", "ascending")]), np.int64)
+
+
+def _n_slots(n_terms: int) -> int:
+    """A power of two, at least twice as many: chains stay short."""
+    return 1 << (2 * n_terms - 1).bit_length()

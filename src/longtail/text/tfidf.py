@@ -1,0 +1,246 @@
+"""TF-IDF features of texts, fitted on the training texts only.
+
+    table (n_texts rows, string columns)  ->  csr_matrix (n_texts, n_features) float32, rows of length 1
+
+A block of features reads one column. A term gets tf × idf with idf = 1 + ln((1 + n_texts) / (1 + df)). Blocks
+lie side by side; in each row a block has the length of its weight, then the row is scaled to length 1.
+With one block this is what scikit-learn's TfidfVectorizer gives, but for the order of the features:
+here by falling document frequency, ties by term. A text without known terms has an empty row.
+
+Texts are read once, in spans of a megabyte, by all threads; only counted terms are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.data.dataset import TEXT
+from longtail.engines.local import LocalEngine, PerThread
+from longtail.errors import DataError, ModelFormatError, NotFittedError
+from longtail.kernels.native.tokens import weigh
+from longtail.persist import Folder, FolderWriter
+from longtail.progress import SILENT, Progress
+from longtail.text.columns import bytes_of, bytes_of_text, column_named, columns_of, spans_of
+from longtail.text.fields import TfidfOptions
+from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+"""Some rows of the result: indptr, indices, values."""
+
+_SAME_IDS = np.empty(0, np.int32)
+
+
+class Tfidf:
+    """Turns texts into sparse features."""
+
+    def __init__(self, options: TfidfOptions | None = None) -> None:
+        self.options = options or TfidfOptions()
+
+    def fit(self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT) -> Tfidf:
+        """Learn the terms of `texts` and how many of them have each."""
+        self._learn(texts, engine or LocalEngine(), progress, keep=False)
+        return self
+
+    def fit_transform(
+        self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
+    ) -> sp.csr_matrix:
+        """Learn from `texts` and turn them into features, reading them once."""
+        engine = engine or LocalEngine()
+        counted = self._learn(texts, engine, progress, keep=True)
+        counted.reverse()  # so that each is let go when its features stand
+        spans = (counted.pop() for _ in range(len(counted)))
+        return self._joined(engine.map(lambda span: self._weighed(span[1], *span[0].new_ids), spans))
+
+    def transform(
+        self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
+    ) -> sp.csr_matrix:
+        """Features of `texts`; terms that the training texts did not have are dropped."""
+        self._check_fitted()
+        columns = columns_of(texts, [block.column for block in self.options.blocks])
+
+        def features(rows: range) -> Rows:
+            parts = [
+                table.count(bytes_of(column, rows, block.lowercase), place)
+                for table, block, column, place in zip(
+                    self.tables_, self.options.blocks, columns, self._places.value, strict=True
+                )
+            ]
+            return self._weighed(_stacked(parts), _SAME_IDS, self._starts)
+
+        with progress.step("features", len(texts), "texts") as advance:
+            return self._joined(_told((engine or LocalEngine()).map(features, spans_of(columns)), advance))
+
+    def transform_one(self, text: str | Mapping[str, str]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Features of one text, ascending, and their values; a plain string is the column `text`."""
+        self._check_fitted()
+        fields = {TEXT: text} if isinstance(text, str) else text
+        parts = []
+        for table, block, place in zip(self.tables_, self.options.blocks, self._places.value, strict=True):
+            content = column_named(fields, block.column, list(fields))
+            parts.append(table.count(bytes_of_text(content, block.lowercase), place))
+        _, indices, values = self._weighed(_stacked(parts), _SAME_IDS, self._starts)
+        return indices, values
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns."""
+        self._check_fitted()
+        return len(self.idf_)
+
+    def feature_names(self, features: Iterable[int] | None = None) -> list[str]:
+        """The terms of some features, or of all; with several blocks as `column:term`."""
+        self._check_fitted()
+        chosen = np.arange(self.n_features_) if features is None else np.fromiter(features, np.int64)
+        terms = self.terms_.take(pa.array(chosen)).to_pylist()
+        if len(self.tables_) == 1:
+            return terms  # type: ignore[no-any-return]
+        block_of = np.searchsorted(self._starts, chosen, "right") - 1
+        return [f"{self.options.blocks[block].column}:{term}" for block, term in zip(block_of, terms, strict=True)]
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write everything into a folder under `name`."""
+        self._check_fitted()
+        arrays: dict[str, NDArray[Any]] = {"idf": self.idf_}
+        for number, table in enumerate(self.tables_):
+            arrays[f"{number}.slots"], arrays[f"{number}.hashes"] = table.table
+            arrays[f"{number}.stop_slots"], arrays[f"{number}.stop_hashes"] = table.analysis.stop_words
+        writer.arrays(name, arrays)
+        writer.table(name, pa.table({"term": self.terms_}))
+        writer.manifest[name] = self.options.plain()
+
+    @classmethod
+    def load(cls, folder: Folder, name: str) -> Tfidf:
+        """Open what `save` wrote; nothing is read before it is needed."""
+        if name not in folder.manifest:
+            raise ModelFormatError(f"{folder.path} has no features called '{name}'; save the model again")
+        made = cls(TfidfOptions.of(folder.manifest[name], f"{folder.path}, {name}"))
+        arrays = folder.arrays(name)
+        tables = []
+        for number, block in enumerate(made.options.blocks):
+            analysis = Analysis(block, (arrays[f"{number}.stop_slots"], arrays[f"{number}.stop_hashes"]))
+            tables.append(TermTable(analysis, (arrays[f"{number}.slots"], arrays[f"{number}.hashes"])))
+        made._use(tables, folder.table(name)["term"], arrays["idf"])
+        return made
+
+    def _learn(
+        self, texts: pa.Table, engine: LocalEngine, progress: Progress, keep: bool
+    ) -> list[tuple[_Worker, Counted]]:
+        """Fit; returns the counted terms of all texts, with the worker that numbered them, if they are to be kept."""
+        blocks = self.options.blocks
+        columns = columns_of(texts, [block.column for block in blocks])
+        if not len(texts):
+            raise DataError("features must be learned from at least one text, got none")
+        workers: list[_Worker] = []
+        analyses = [Analysis.of(block) for block in blocks]
+        own = PerThread(lambda: _Worker(analyses, workers))
+
+        def count(rows: range) -> tuple[_Worker, Counted] | None:
+            worker = own.value
+            parts = [
+                counter.count(bytes_of(column, rows, block.lowercase))
+                for counter, block, column in zip(worker.counters, blocks, columns, strict=True)
+            ]
+            return (worker, _stacked(parts)) if keep else None
+
+        spans = spans_of(columns)
+        with progress.step("features", len(texts), "texts") as advance:
+            counted = []
+            for rows, done in zip(spans, engine.map(count, spans), strict=True):
+                advance(len(rows))
+                if done is not None:
+                    counted.append(done)
+        self._merge(workers, len(texts))
+        return counted
+
+    def _merge(self, workers: Sequence[_Worker], n_texts: int) -> None:
+        """Join what the workers counted, and tell each the features of its terms."""
+        tables, terms, idf = [], [], []
+        start = 0
+        for number, block in enumerate(self.options.blocks):
+            counters = [worker.counters[number] for worker in workers]
+            table, names, df, features = merge(counters, block, n_texts)
+            for worker, own in zip(workers, features, strict=True):
+                worker.features.append(np.where(own < 0, -1, own + start).astype(np.int32))
+            tables.append(table)
+            terms.append(names)
+            idf.append(np.log((1 + n_texts) / (1 + df)) + 1)
+            start += table.n_terms
+        for worker in workers:
+            worker.counters.clear()
+        self._use(tables, pa.chunked_array(terms), np.concatenate(idf).astype(np.float32))
+
+    def _use(self, tables: Sequence[TermTable], terms: pa.ChunkedArray, idf: NDArray[np.float32]) -> None:
+        self.tables_ = tables
+        self.terms_ = terms
+        self.idf_ = idf  # (n_features,)
+        self._places = PerThread(lambda: [np.zeros(table.n_terms, np.int32) for table in tables])
+        self._starts = np.cumsum([0, *(table.n_terms for table in tables[:-1])], dtype=np.int64)
+        # A single block has length 1 whatever its weight.
+        weights = [block.weight for block in self.options.blocks] if len(tables) > 1 else [1.0]
+        self._weights = np.array(weights, np.float64)
+        self._sublinear = np.array([block.sublinear for block in self.options.blocks], np.bool_)
+
+    def _weighed(self, counted: Counted, new_ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Rows:
+        blocks = len(self.tables_), new_ids, starts, self.idf_, self._weights, self._sublinear
+        return weigh(*counted, *blocks)  # type: ignore[no-any-return]
+
+    def _joined(self, parts: Iterable[Rows]) -> sp.csr_matrix:
+        spans = list(parts)[::-1]
+        n_texts, n_values = (sum(len(span[array]) for span in spans) for array in (0, 2))
+        indptr = np.zeros(n_texts - len(spans) + 1, np.int64)
+        indices, values = np.empty(n_values, np.int32), np.empty(n_values, np.float32)
+        row = at = 0
+        while spans:
+            own_indptr, own_indices, own_values = spans.pop()
+            indptr[row + 1 : row + len(own_indptr)] = own_indptr[1:] + at
+            indices[at : at + len(own_indices)] = own_indices
+            values[at : at + len(own_values)] = own_values
+            row += len(own_indptr) - 1
+            at += len(own_indices)
+        joined = sp.csr_matrix((values, indices, indptr), shape=(row, self.n_features_))
+        joined.has_canonical_format = True
+        return joined
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "tables_"):
+            raise NotFittedError("features must be fitted before texts are turned into them; call fit(texts) first")
+
+
+class _Worker:
+    """What one thread has counted: a counter a block, and later the features of their terms."""
+
+    def __init__(self, analyses: Sequence[Analysis], workers: list[_Worker]) -> None:
+        self.counters = [TermCounter(analysis) for analysis in analyses]
+        self.features: list[NDArray[np.int32]] = []
+        workers.append(self)
+
+    @cached_property
+    def new_ids(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Features of all terms, block after block, and where each block begins."""
+        starts = np.cumsum([0, *(len(features) for features in self.features[:-1])], dtype=np.int64)
+        return np.concatenate(self.features), starts
+
+
+def _stacked(parts: Sequence[Counted]) -> Counted:
+    """Counted terms of several blocks, one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([0, *(part[0][-1] for part in parts)])
+    indptr = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    return (
+        np.concatenate([ends[:1], *indptr]), np.concatenate([part[1] for part in parts]),
+        np.concatenate([part[2] for part in parts]),
+    )  # fmt: skip
+
+
+def _told(parts: Iterable[Rows], advance: Callable[[int], None]) -> Iterable[Rows]:
+    for part in parts:
+        advance(len(part[0]) - 1)
+        yield part
