@@ -3,8 +3,8 @@
     stages.arrays("tree", build)  ->  (arrays, True)   built now and kept
                                       (arrays, False)  found, memory-mapped
 
-Each stage is written whole or not at all. The folder belongs to one key (data, options, seed, version):
-a run with another key finds it strange, and says so, instead of mixing two models.
+Each stage is a folder of `persist`, written whole or not at all. The work folder belongs to one key (data,
+options, seed, version): a run with another key is refused, instead of mixing two models.
 """
 
 from __future__ import annotations
@@ -13,21 +13,28 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
-from longtail.persist import map_arrays, store_arrays
+from longtail.persist import MANIFEST, Folder, FolderWriter, write_folder
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
+T = TypeVar("T")
+KIND = "stage"
 
 
 class Stages(Protocol):
     """Where finished stages are kept."""
 
+    def keep(
+        self, name: str, build: Callable[[], T], write: Callable[[FolderWriter, T], None], read: Callable[[Folder], T]
+    ) -> tuple[T, bool]:
+        """The result of stage `name`, and whether it had to be built."""
+
     def arrays(self, name: str, build: Callable[[], Arrays]) -> tuple[Arrays, bool]:
-        """The arrays of stage `name`, and whether they had to be built."""
+        """The same for a stage that is nothing but arrays."""
 
     def within(self, prefix: str) -> Stages:
         """The same place, with names that begin with `prefix`."""
@@ -35,6 +42,12 @@ class Stages(Protocol):
 
 class NoStages:
     """Keeps nothing."""
+
+    def keep(
+        self, name: str, build: Callable[[], T], write: Callable[[FolderWriter, T], None], read: Callable[[Folder], T]
+    ) -> tuple[T, bool]:
+        """See `Stages.keep`."""
+        return build(), True
 
     def arrays(self, name: str, build: Callable[[], Arrays]) -> tuple[Arrays, bool]:
         """See `Stages.arrays`."""
@@ -49,14 +62,14 @@ NO_STAGES = NoStages()
 
 
 class FolderStages:
-    """Keeps stages as files of a work folder."""
+    """Keeps stages in a work folder."""
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self.folder, self.prefix = folder, prefix
 
     @classmethod
-    def open(cls, folder: str | Path, key: str, resume: bool) -> FolderStages:
-        """Open the work folder of `key`; without `resume` whatever is there is cleared first."""
+    def open(cls, folder: str | Path, key: Any, resume: bool) -> FolderStages:
+        """Open the work folder of `key` (plain data); without `resume` whatever is there is cleared first."""
         folder = Path(folder)
         name = folder / "key.json"
         try:
@@ -65,34 +78,37 @@ class FolderStages:
                     f"{folder} was begun with other data or options; train without --resume to start anew"
                 )
             if not resume or not name.is_file():
-                shutil.rmtree(folder, ignore_errors=True)
+                _clear(folder)
                 folder.mkdir(parents=True)
                 name.write_text(json.dumps(key))
-        except (OSError, ValueError) as error:
-            if isinstance(error, LongtailError):
-                raise
-            raise LongtailError(f"cannot use the work folder {folder}: {error}; choose another place") from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise LongtailError(f"cannot use the work folder {folder}: {reason}; choose another place") from error
         return cls(folder)
+
+    def keep(
+        self, name: str, build: Callable[[], T], write: Callable[[FolderWriter, T], None], read: Callable[[Folder], T]
+    ) -> tuple[T, bool]:
+        """See `Stages.keep`."""
+        place = self.folder / f"{self.prefix}{name}"
+        if (place / MANIFEST).is_file():
+            try:
+                return read(Folder(place, KIND)), False
+            except ModelFormatError:
+                shutil.rmtree(place)  # damaged on disk: build it again
+        built = build()
+        with write_folder(place, KIND) as writer:
+            write(writer, built)
+        return built, True
 
     def arrays(self, name: str, build: Callable[[], Arrays]) -> tuple[Arrays, bool]:
         """See `Stages.arrays`."""
-        file = self.folder / f"{self.prefix}{name}.safetensors"
-        if file.is_file():
-            try:
-                return map_arrays(file), False
-            except ModelFormatError:
-                file.unlink()  # cut off by a full disk: build it again
-        built = build()
-        half = file.with_suffix(".half")
-        try:
-            store_arrays(half, built)
-            half.replace(file)
-        except OSError as error:
-            half.unlink(missing_ok=True)
-            raise LongtailError(
-                f"cannot write {file}: {error.strerror}; free some space and go on with --resume"
-            ) from error
-        return built, True
+        return self.keep(
+            name,
+            build,
+            lambda writer, arrays: writer.arrays("arrays", arrays),
+            lambda folder: folder.arrays("arrays"),
+        )
 
     def within(self, prefix: str) -> FolderStages:
         """See `Stages.within`."""
@@ -101,3 +117,12 @@ class FolderStages:
     def close(self) -> None:
         """Remove the folder: the model is saved."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove an older work folder, and nothing that is not one."""
+    if not folder.exists():
+        return
+    if not (folder / "key.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists and is not a work folder of longtail; choose another place")
+    shutil.rmtree(folder)

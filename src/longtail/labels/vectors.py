@@ -113,11 +113,12 @@ def text_vectors(vocabulary: Vocabulary, n_components: int, seed: int = 0) -> sp
     """Character 3–5-grams of names and alternatives, by SVD to `n_components`, unit length."""
     from sklearn.decomposition import TruncatedSVD
 
-    from longtail.text.tfidf import FieldOptions, Tfidf, TfidfOptions
+    from longtail.text.fields import FieldOptions, TfidfOptions
+    from longtail.text.tfidf import Tfidf
 
     names = [" ".join([name, *vocabulary.alternatives(at)]) for at, name in enumerate(vocabulary.names)]
     block = FieldOptions(words=None, chars=(3, 5), min_df=1)
-    grams = Tfidf(TfidfOptions(fields=(block,))).fit_transform(pa.table({"text": pa.array(names, pa.string())}))
+    grams = Tfidf(TfidfOptions(blocks=(block,))).fit_transform(pa.table({"text": pa.array(names, pa.string())}))
     n_components = min(n_components, min(grams.shape) - 1)
     if n_components < 1:
         return random_vectors(vocabulary.ids, 1, seed)
