@@ -6,7 +6,6 @@ manifest. All faults of a configuration are reported in one message, each with i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -26,14 +25,13 @@ class Options(BaseModel):
     def of(cls, values: Mapping[str, Any] | None = None, source: str = "") -> Self:
         """Check `values` (nested plain data) and build the options; `source` names their origin."""
         try:
-            # JSON mode accepts lists for tuples and whole numbers for floats, and nothing looser.
-            return cls.model_validate_json(json.dumps(dict(values or {})))
-        except (ValidationError, TypeError) as error:
+            return cls.model_validate(_with_tuples(dict(values or {})))
+        except ValidationError as error:
             raise ConfigError(_explain(cls, error, source)) from error
 
     def plain(self) -> dict[str, Any]:
         """These options as plain data that `of` reads back."""
-        return json.loads(self.model_dump_json())  # type: ignore[no-any-return]
+        return self.model_dump(mode="json")
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -47,10 +45,15 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     return merged
 
 
-def _explain(cls: type[BaseModel], error: ValidationError | TypeError, source: str) -> str:
+def _with_tuples(value: Any) -> Any:
+    """TOML and JSON have lists where options have tuples."""
+    if isinstance(value, Mapping):
+        return {key: _with_tuples(inner) for key, inner in value.items()}
+    return tuple(_with_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value
+
+
+def _explain(cls: type[BaseModel], error: ValidationError, source: str) -> str:
     prefix = f"{source}: " if source else ""
-    if isinstance(error, TypeError):
-        return f"{prefix}options must be plain data (numbers, texts, lists, groups): {error}"
     faults = []
     for fault in error.errors(include_url=False):
         path = ".".join(str(step) for step in fault["loc"])

@@ -74,12 +74,13 @@ class LabelIndex:
 
     def counts(self, labels: LabelMatrix, level: int) -> NDArray[np.int64]:
         """How many labels each text has in each of its clusters of a level, in the order of `targets`."""
-        cluster_of = self.parents[-1].astype(np.int64)
+        cluster_of: NDArray[Any] = self.parents[-1]
         for parent in reversed(self.parents[level + 1 : -1]):
             cluster_of = parent[cluster_of]
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
         keys = texts * (int(cluster_of.max()) + 1) + cluster_of[labels.indices]
-        return np.unique(keys, return_counts=True)[1]
+        counts: NDArray[np.int64] = np.unique(keys, return_counts=True)[1]
+        return counts
 
     def sizes(self) -> NDArray[np.int64]:
         """Labels a last-level cluster."""

@@ -52,7 +52,7 @@ def label_vectors(
     vocabulary: Vocabulary,
     options: VectorOptions,
     seed: int = 0,
-    name_features: Callable[[Sequence[str]], Rows] | None = None,
+    name_features: Callable[[Sequence[str]], Rows | None] | None = None,
     engine: LocalEngine | None = None,
     progress: Progress = SILENT,
 ) -> sp.csr_matrix:
@@ -140,7 +140,7 @@ def _pifa_for_all(
     vocabulary: Vocabulary,
     options: VectorOptions,
     seed: int,
-    name_features: Callable[[Sequence[str]], Rows] | None,
+    name_features: Callable[[Sequence[str]], Rows | None] | None,
     engine: LocalEngine,
     progress: Progress,
 ) -> sp.csr_matrix:
@@ -151,8 +151,9 @@ def _pifa_for_all(
         return vectors
     fill = sp.lil_matrix((len(empty), features.n_columns), dtype=np.float32)
     names = [vocabulary.names[at] for at in empty]
-    if name_features is not None:
-        fill = name_features(names).matrix().tolil()
+    named = name_features(names) if name_features else None
+    if named is not None:
+        fill = named.matrix().tolil()
     for at in np.flatnonzero(fill.getnnz(axis=1) == 0):
         generator = np.random.default_rng([seed, zlib.crc32(vocabulary.ids[empty[at]].encode())])
         columns = generator.choice(features.n_columns, min(_RANDOM_FEATURES, features.n_columns), replace=False)

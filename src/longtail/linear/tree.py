@@ -64,7 +64,6 @@ class LinearTree:
     """A chain of layers from the root to the labels."""
 
     layers: tuple[Layer, ...]
-    n_features: int
 
     @property
     def n_labels(self) -> int:
@@ -83,9 +82,19 @@ class LinearTree:
         matched = _descend(self.layers[:-1], self.layers[-1], texts, k, search, engine, progress)
         return TopK(matched[0], np.exp(matched[1], where=matched[0] >= 0, out=matched[1]))
 
+    @property
+    def n_weights(self) -> int:
+        """Weights of all layers."""
+        return sum(layer.n_weights for layer in self.layers)
+
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
         """Arrays of one layer, for storing."""
         return self.layers[number].arrays()
+
+    @classmethod
+    def from_arrays(cls, layers: Sequence[dict[str, NDArray[Any]]]) -> LinearTree:
+        """From the arrays of all layers."""
+        return cls(tuple(Layer.from_arrays(arrays) for arrays in layers))
 
 
 def fit_tree(
@@ -116,7 +125,7 @@ def fit_tree(
         examples = Examples.of(members, level, recalled, everyone, counts, text_costs)
         name = "label weights" if last else f"cluster weights {number + 1}"
         layers.append(fit_layer(features, level, examples, options, seed, engine, progress, stages, name))
-    return LinearTree(tuple(layers), features.n_columns)
+    return LinearTree(tuple(layers))
 
 
 def _descend(

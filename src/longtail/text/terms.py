@@ -92,8 +92,7 @@ class TermCounter:
     def terms(self) -> pa.LargeStringArray:
         """All terms, by id."""
         offsets = np.append(0, self.ends[: self.n_terms])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.letters)]
-        return pa.LargeStringArray.from_buffers(pa.large_string(), self.n_terms, buffers)  # fmt: skip
+        return pa.LargeStringArray.from_buffers(self.n_terms, pa.py_buffer(offsets), pa.py_buffer(self.letters))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ Texts are read once, in spans of a megabyte, by all threads; only counted terms 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +30,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
 from longtail.text.columns import bytes_of, bytes_of_text, column_named, columns_of, spans_of
 from longtail.text.fields import TfidfOptions
+from longtail.text.rows import GrowingRows
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
@@ -45,7 +47,7 @@ class Tfidf:
 
     def fit(self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT) -> Tfidf:
         """Learn the terms of `texts` and how many of them have each."""
-        self._learn(texts, engine or LocalEngine(), progress, keep=False)
+        self._learn(texts, engine or LocalEngine(), progress, None)
         return self
 
     def fit_transform(
@@ -53,10 +55,14 @@ class Tfidf:
     ) -> sp.csr_matrix:
         """Learn from `texts` and turn them into features, reading them once."""
         engine = engine or LocalEngine()
-        counted = self._learn(texts, engine, progress, keep=True)
-        counted.reverse()  # so that each is let go when its features stand
-        spans = (counted.pop() for _ in range(len(counted)))
-        return self._joined(engine.map(lambda span: self._weighed(span[1], *span[0].new_ids), spans))
+        rows = GrowingRows()
+        spans = self._learn(texts, engine, progress, rows)
+
+        def features(span: _Span) -> Rows:
+            counted = span.indptr, rows.indices[span.start : span.stop], rows.counts[span.start : span.stop]
+            return self._weighed(counted, *span.worker.new_ids)
+
+        return self._gathered(engine.map(features, spans), rows)
 
     def transform(
         self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
@@ -75,7 +81,8 @@ class Tfidf:
             return self._weighed(_stacked(parts), _SAME_IDS, self._starts)
 
         with progress.step("features", len(texts), "texts") as advance:
-            return self._joined(_told((engine or LocalEngine()).map(features, spans_of(columns)), advance))
+            parts = (engine or LocalEngine()).map(features, spans_of(columns))
+            return self._gathered(parts, GrowingRows(), advance)
 
     def transform_one(self, text: str | Mapping[str, str]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Features of one text, ascending, and their values; a plain string is the column `text`."""
@@ -129,10 +136,8 @@ class Tfidf:
         made._use(tables, folder.table(name)["term"], arrays["idf"])
         return made
 
-    def _learn(
-        self, texts: pa.Table, engine: LocalEngine, progress: Progress, keep: bool
-    ) -> list[tuple[_Worker, Counted]]:
-        """Fit; returns the counted terms of all texts, with the worker that numbered them, if they are to be kept."""
+    def _learn(self, texts: pa.Table, engine: LocalEngine, progress: Progress, rows: GrowingRows | None) -> list[_Span]:
+        """Fit; if `rows` are given, they get the counted terms of all texts, and the spans in them are returned."""
         blocks = self.options.blocks
         columns = columns_of(texts, [block.column for block in blocks])
         if not len(texts):
@@ -141,23 +146,28 @@ class Tfidf:
         analyses = [Analysis.of(block) for block in blocks]
         own = PerThread(lambda: _Worker(analyses, workers))
 
-        def count(rows: range) -> tuple[_Worker, Counted] | None:
+        def count(span: range) -> tuple[_Worker, Counted]:
             worker = own.value
             parts = [
-                counter.count(bytes_of(column, rows, block.lowercase))
+                counter.count(bytes_of(column, span, block.lowercase))
                 for counter, block, column in zip(worker.counters, blocks, columns, strict=True)
             ]
-            return (worker, _stacked(parts)) if keep else None
+            return worker, _stacked(parts)
 
+        kept: list[_Span] = []
+        start = 0
         spans = spans_of(columns)
         with progress.step("features", len(texts), "texts") as advance:
-            counted = []
-            for rows, done in zip(spans, engine.map(count, spans), strict=True):
-                advance(len(rows))
-                if done is not None:
-                    counted.append(done)
+            for span, (worker, (indptr, ids, counts)) in zip(spans, engine.map(count, spans), strict=True):
+                advance(len(span))
+                if rows is not None:
+                    stop = start + len(ids)
+                    rows.reserve(stop)
+                    rows.indices[start:stop], rows.counts[start:stop] = ids, counts
+                    kept.append(_Span(worker, indptr, start, stop))
+                    start = stop
         self._merge(workers, len(texts))
-        return counted
+        return kept
 
     def _merge(self, workers: Sequence[_Worker], n_texts: int) -> None:
         """Join what the workers counted, and tell each the features of its terms."""
@@ -191,22 +201,20 @@ class Tfidf:
         blocks = len(self.tables_), new_ids, starts, self.idf_, self._weights, self._sublinear
         return weigh(*counted, *blocks)  # type: ignore[no-any-return]
 
-    def _joined(self, parts: Iterable[Rows]) -> sp.csr_matrix:
-        spans = list(parts)[::-1]
-        n_texts, n_values = (sum(len(span[array]) for span in spans) for array in (0, 2))
-        indptr = np.zeros(n_texts - len(spans) + 1, np.int64)
-        indices, values = np.empty(n_values, np.int32), np.empty(n_values, np.float32)
-        row = at = 0
-        while spans:
-            own_indptr, own_indices, own_values = spans.pop()
-            indptr[row + 1 : row + len(own_indptr)] = own_indptr[1:] + at
-            indices[at : at + len(own_indices)] = own_indices
-            values[at : at + len(own_values)] = own_values
-            row += len(own_indptr) - 1
-            at += len(own_indices)
-        joined = sp.csr_matrix((values, indices, indptr), shape=(row, self.n_features_))
-        joined.has_canonical_format = True
-        return joined
+    def _gathered(
+        self, parts: Iterable[Rows], rows: GrowingRows, advance: Callable[[int], None] = lambda amount: None
+    ) -> sp.csr_matrix:
+        """Write the parts into `rows` one after the other."""
+        lengths = []
+        start = 0
+        for indptr, indices, values in parts:
+            stop = start + len(indices)
+            rows.reserve(stop)
+            rows.indices[start:stop], rows.values[start:stop] = indices, values
+            lengths.append(np.diff(indptr))
+            advance(len(indptr) - 1)
+            start = stop
+        return rows.matrix(lengths, self.n_features_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "tables_"):
@@ -228,6 +236,16 @@ class _Worker:
         return np.concatenate(self.features), starts
 
 
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """Where the counted terms of some texts lie in the gathered rows, and who numbered them."""
+
+    worker: _Worker
+    indptr: NDArray[np.int64]
+    start: int
+    stop: int
+
+
 def _stacked(parts: Sequence[Counted]) -> Counted:
     """Counted terms of several blocks, one below the other."""
     if len(parts) == 1:
@@ -238,9 +256,3 @@ def _stacked(parts: Sequence[Counted]) -> Counted:
         np.concatenate([ends[:1], *indptr]), np.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] for part in parts]),
     )  # fmt: skip
-
-
-def _told(parts: Iterable[Rows], advance: Callable[[int], None]) -> Iterable[Rows]:
-    for part in parts:
-        advance(len(part[0]) - 1)
-        yield part

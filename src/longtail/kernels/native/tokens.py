@@ -210,7 +210,7 @@ def _count_text(
 
 @kernel
 def _larger(array, n_used):
-    larger = np.zeros(2 * len(array), array.dtype)
+    larger = np.empty(2 * len(array), array.dtype)
     larger[:n_used] = array[:n_used]
     return larger
 
@@ -255,6 +255,8 @@ def count_terms(
             elif n_terms == len(hashes):
                 hashes, place, ends = _larger(hashes, n_terms), _larger(place, n_terms), _larger(ends, n_terms)
                 df, tf = _larger(df, n_terms), _larger(tf, n_terms)
+                df[n_terms:] = 0
+                tf[n_terms:] = 0
                 slots = np.empty(2 * len(slots), np.int32)
                 fill_slots(hashes[:n_terms], slots)
             else:

@@ -7,9 +7,9 @@ For each lane (label) on its own:
 
 `targets[i, lane]` is 0 where the lane is unused, −1 for a negative, and n > 0 for a positive that counts
 n times; c_i = text_costs[i] · (cost_negative | n · cost_positive) with the costs of its lane. `bias` is the
-value of a constant feature behind the others (0: none); its weights are the last row. A pass visits the texts in an order
-drawn from `seed`. A lane has converged when the projected gradients of a pass span at most `tolerance`.
-A text whose projected gradients all lie under a tenth of that is left as it is.
+value of a constant feature behind the others (0: none); its weights are the last row. A pass visits the
+texts in an order drawn from `seed`. A lane has converged when the projected gradients of a pass span at
+most `tolerance`. A text whose projected gradients all lie under a tenth of that is left as it is.
 
     weights (n_features + 1, lanes) starts at 0 and holds the answer; returns the number of passes
 """

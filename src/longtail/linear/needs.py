@@ -1,0 +1,34 @@
+"""What training the linear family will take, counted from a sample of the texts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail.data.dataset import Split
+from longtail.linear.tree import RankerOptions
+from longtail.text.fields import TfidfOptions
+from longtail.text.tfidf import Tfidf
+
+_SAMPLE = 1000
+_BASE = 220 << 20
+"""Python and its libraries."""
+_PER_WEIGHT = 11
+"""Bytes of a kept weight: its value and child, and its share of a row (benchmarks/README.md)."""
+
+
+def linear_needs(split: Split, features: TfidfOptions, ranker: RankerOptions, n_members: int) -> tuple[int, int]:
+    """Bytes of memory and of disk, within a factor of about 1.5."""
+    n_texts, n_labels = len(split), split.labels.n_labels
+    if split.has_texts:
+        sample = np.linspace(0, n_texts - 1, min(n_texts, _SAMPLE)).astype(np.int64)
+        terms = Tfidf(features).fit_transform(split.take(sample).texts).nnz / len(sample)
+    else:
+        terms = split.features.nnz / n_texts  # type: ignore[union-attr]
+    rows = 8 * terms * n_texts
+    # A label's weights are the terms of its texts; pruning leaves about half of them.
+    weights = 0.5 * terms * len(split.labels.indices) * _PER_WEIGHT
+    recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
+    work = 2 * rows + recalled + 2 * weights + 300 * 8 * min(n_labels, len(split.labels.indices))
+    memory = _BASE + split.texts.nbytes + work + (n_members - 1) * weights
+    disk = n_members * weights + 60 * terms * n_texts**0.5 * 100
+    return int(memory), int(disk + rows)

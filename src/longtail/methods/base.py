@@ -1,0 +1,223 @@
+"""What every method is: texts and labels in, a model out that names the labels of new texts.
+
+    method.fit(texts, labels)  ->  method
+    method.predict(texts, k)   ->  for each text, up to k suggestions (label id, name, score), best first
+    method.top_k(texts, k)     ->  the same as a TopK of label numbers
+    method.save(folder)        ->  a folder that `load_model` opens
+
+A method implements `_fit`, `_top_k`, `_save` and `_open`; everything that is the same for all stands here.
+A model knows the labels that have training texts; a label without any is in the vocabulary but never found.
+"""
+
+from __future__ import annotations
+
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import NonNegativeInt
+
+from longtail.data.dataset import Split, Texts, as_table
+from longtail.data.vocabulary import Vocabulary
+from longtail.engines.local import LocalEngine
+from longtail.errors import ConfigError, DataError, NotFittedError
+from longtail.options import Options, merge
+from longtail.persist import Folder, FolderWriter, write_folder
+from longtail.presets import load_preset
+from longtail.progress import SILENT, Progress
+from longtail.registry import Registry
+from longtail.stages import NO_STAGES, FolderStages, Stages
+from longtail.types import NO_LABEL, TopK
+
+MODEL = "model"
+"""The kind of folder that a saved method is."""
+
+METHODS: Registry[type[Method]] = Registry("method", {"linear": "longtail.methods.linear"})
+
+
+class Suggestion(NamedTuple):
+    """A label for a text."""
+
+    id: str
+    name: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a training run is carried out; none of it changes the result."""
+
+    engine: LocalEngine = field(default_factory=LocalEngine)
+    progress: Progress = SILENT
+    stages: Stages = NO_STAGES
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What training will take, as far as it can be told before."""
+
+    memory_bytes: int
+    disk_bytes: int
+    relief: str
+    """Which options make it smaller."""
+
+
+class MethodOptions(Options):
+    """Options of every method."""
+
+    seed: NonNegativeInt = 0
+    """Everything random is drawn from this: the same seed gives the same model, for any number of threads."""
+
+
+class Method(ABC):
+    """A trainable tagger."""
+
+    name: ClassVar[str]
+    options_class: ClassVar[type[MethodOptions]]
+
+    def __init__(self, preset: str | None = None, **options: Any) -> None:
+        """Options lie over those of `preset` (`linear/parabel`), which lie over the defaults."""
+        chosen = merge(load_preset(preset) if preset else {}, options)
+        self.options: Any = self.options_class.of(chosen, source=self.name)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Untrained, with these options (plain data)."""
+        return cls(**options)
+
+    def fit(
+        self,
+        texts: Split | Texts,
+        labels: Iterable[Iterable[str]] | None = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        threads: int | None = None,
+        progress: Progress = SILENT,
+        work: str | Path | None = None,
+        resume: bool = False,
+    ) -> Self:
+        """Train on a split, or on texts and their label lists.
+
+        `work` is a folder for finished stages: a run that was killed goes on there with `resume`.
+        """
+        split = texts if isinstance(texts, Split) else Split.of(texts, _given(labels), vocabulary)
+        self._check(split)
+        key = {"options": self.options.plain(), "data": split.fingerprint, "longtail": version("longtail")}
+        stages = FolderStages.open(work, key, resume) if work else NO_STAGES
+        frequency = split.labels.texts_per_label()
+        seen = np.flatnonzero(frequency)
+        new_id = np.full(len(frequency), NO_LABEL)
+        new_id[seen] = np.arange(len(seen))
+        self.vocabulary_ = split.vocabulary.take(seen)
+        self.train_counts_: NDArray[np.int64] = frequency[seen]
+        self.facts_: dict[str, Any] = {
+            "n_texts": len(split),
+            "n_labels": len(seen),
+            "n_labels_without_texts": len(frequency) - len(seen),
+            "fingerprint": split.fingerprint,
+        }
+        kept = Split(split.texts, split.labels.renumber(new_id, len(seen)), self.vocabulary_, split.features)
+        self._fit(kept, Run(LocalEngine(threads), progress, stages))
+        return self
+
+    def top_k(
+        self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT
+    ) -> TopK:
+        """The best k labels of each text by number; rows are short (−1) where a model knows fewer labels."""
+        self._check_fitted()
+        if k < 1:
+            raise ConfigError(f"k must be at least 1, got {k}")
+        split = texts if isinstance(texts, Split) else None
+        table = split.texts if split else as_table(texts)
+        features = split.features if split else None
+        return self._top_k(table, features, k, Run(LocalEngine(threads), progress))
+
+    def predict(
+        self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT
+    ) -> list[list[Suggestion]]:
+        """Up to k suggestions for each text, best first, with label names and scores."""
+        found = self.top_k(texts, k, threads=threads, progress=progress)
+        return [self.named(found, row) for row in range(len(found))]
+
+    def named(self, found: TopK, row: int) -> list[Suggestion]:
+        """One row of a TopK with label ids and names."""
+        ids, names = self.vocabulary_.ids, self.vocabulary_.names
+        pairs = zip(found.labels[row].tolist(), found.scores[row].tolist(), strict=True)
+        return [Suggestion(ids[label], names[label], score) for label, score in pairs if label != NO_LABEL]
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder, in one step: an older model there is replaced only when this one stands."""
+        self._check_fitted()
+        with write_folder(path, MODEL) as writer:
+            self._save(writer)
+            writer.table("labels", self.vocabulary_.table)
+            writer.arrays("labels", {"train_counts": self.train_counts_})
+            writer.manifest |= {
+                "method": self.name,
+                "options": self.options.plain(),
+                "data": self.facts_,
+                "parent_names": dict(self.vocabulary_.parent_names),
+                "versions": _versions(),
+            }
+
+    @classmethod
+    def open(cls, folder: Folder) -> Self:
+        """The model in a folder of `save`."""
+        model = cls.from_options(folder.manifest["options"])
+        model.vocabulary_ = Vocabulary(folder.table("labels"), folder.manifest["parent_names"])
+        model.train_counts_ = folder.arrays("labels")["train_counts"]
+        model.facts_ = folder.manifest["data"]
+        model._open(folder)
+        return model
+
+    def needs(self, split: Split) -> Needs:
+        """What training on `split` will take."""
+        return Needs(0, 0, "")
+
+    def describe(self) -> dict[str, Any]:
+        """What `longtail info` shows beside the manifest."""
+        return {}
+
+    @abstractmethod
+    def _fit(self, split: Split, run: Run) -> None: ...
+
+    @abstractmethod
+    def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK: ...
+
+    @abstractmethod
+    def _save(self, writer: FolderWriter) -> None: ...
+
+    @abstractmethod
+    def _open(self, folder: Folder) -> None: ...
+
+    def _check(self, split: Split) -> None:
+        n_labels = int((split.labels.texts_per_label() > 0).sum())
+        if len(split) == 0:
+            raise DataError("training needs texts, got none")
+        if n_labels == 0:
+            raise DataError(f"training needs labels, got {len(split):,} texts without any")
+        if n_labels == 1:
+            only = split.vocabulary.names[int(split.labels.indices[0])]
+            raise DataError(f"training needs at least two labels, got only '{only}': every text would get it")
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "vocabulary_"):
+            raise NotFittedError(f"this {type(self).__name__} is not trained; call fit or longtail.load_model first")
+
+
+def _given(labels: Iterable[Iterable[str]] | None) -> Iterable[Iterable[str]]:
+    if labels is None:
+        raise DataError("fit needs the labels of the texts: fit(texts, label_lists), or fit(dataset.train)")
+    return labels
+
+
+def _versions() -> dict[str, str]:
+    packages: Sequence[str] = ("longtail", "numpy", "scipy", "numba", "pyarrow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

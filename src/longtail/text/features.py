@@ -1,0 +1,100 @@
+"""The features of a data set: made from texts, or brought along.
+
+    fit(split)  ->  (TextFeatures, Rows (n_texts, n_features))
+    rows(texts) ->  Rows for new texts
+
+Data that came as sparse features (svmlight, XMC) are used as they are; new texts must then come so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from longtail.data.dataset import TEXT, Split
+from longtail.engines.local import LocalEngine
+from longtail.errors import DataError
+from longtail.kernels.rows import Rows
+from longtail.persist import Folder, FolderWriter
+from longtail.progress import SILENT, Progress
+from longtail.stages import NO_STAGES, Stages
+from longtail.text.fields import TfidfOptions
+from longtail.text.tfidf import Tfidf
+
+
+@dataclass(frozen=True, eq=False)
+class TextFeatures:
+    """A fitted vectoriser, or just the number of features."""
+
+    tfidf: Tfidf | None
+    n_features: int
+
+    @classmethod
+    def fit(
+        cls,
+        split: Split,
+        options: TfidfOptions,
+        engine: LocalEngine | None = None,
+        progress: Progress = SILENT,
+        stages: Stages = NO_STAGES,
+    ) -> tuple[TextFeatures, Rows]:
+        """Learn from the texts of a split, as a stage that is kept; its own features win over empty texts."""
+        if not split.has_texts:
+            rows = Rows.of(split.features)
+            return cls(None, rows.n_columns), rows
+
+        def build() -> tuple[TextFeatures, Rows]:
+            tfidf = Tfidf(options)
+            rows = Rows.of(tfidf.fit_transform(split.texts, engine, progress))
+            return cls(tfidf, rows.n_columns), rows
+
+        def write(writer: FolderWriter, made: tuple[TextFeatures, Rows]) -> None:
+            made[0].save(writer, "features")
+            writer.arrays("rows", {name: getattr(made[1], name) for name in ("indptr", "indices", "values")})
+
+        def read(folder: Folder) -> tuple[TextFeatures, Rows]:
+            features = cls.load(folder, "features")
+            return features, Rows(**folder.arrays("rows"), n_columns=features.n_features)
+
+        return stages.keep("features", build, write, read)[0]
+
+    def rows(
+        self, texts: pa.Table, features: Any | None, engine: LocalEngine | None = None, progress: Progress = SILENT
+    ) -> Rows:
+        """Rows for new texts; `features` are used where the model was trained on features."""
+        if self.tfidf is None:
+            if features is None:
+                raise DataError("this model was trained on sparse features, not on texts; give texts as features too")
+            if features.shape[1] > self.n_features:
+                raise DataError(f"features must have at most {self.n_features:,} columns, got {features.shape[1]:,}")
+            return Rows.of(
+                sp.csr_matrix((features.data, features.indices, features.indptr), (features.shape[0], self.n_features))
+            )
+        if len(texts) == 1:
+            indices, values = self.tfidf.transform_one({name: texts[name][0].as_py() for name in texts.column_names})
+            return Rows(np.array([0, len(indices)]), indices, values, self.n_features)
+        return Rows.of(self.tfidf.transform(texts, engine, progress))
+
+    def of_names(self, names: Sequence[str]) -> Rows | None:
+        """Label names as if they were texts; None where features did not come from texts."""
+        if self.tfidf is None:
+            return None
+        columns = {block.column for block in self.tfidf.options.blocks} | {TEXT}
+        return Rows.of(self.tfidf.transform(pa.table({column: pa.array(names, pa.string()) for column in columns})))
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+        writer.manifest["n_features"] = self.n_features
+        if self.tfidf is not None:
+            self.tfidf.save(writer, name)
+
+    @classmethod
+    def load(cls, folder: Folder, name: str) -> TextFeatures:
+        """Open what `save` wrote."""
+        tfidf = Tfidf.load(folder, name) if name in folder.manifest else None
+        return cls(tfidf, int(folder.manifest["n_features"]))
