@@ -31,7 +31,7 @@ def shuffle(order, state):
 
 
 @kernel
-def square_norms(indptr, values, bias):
+def _square_norms(indptr, values, bias):
     """Squared length of each row, the constant feature included."""
     norms = np.empty(len(indptr) - 1, np.float32)
     for i in range(len(norms)):
@@ -51,7 +51,7 @@ def solve_squared_hinge(
     zero, one, half = np.float32(0), np.float32(1), np.float32(0.5)
     n = len(indptr) - 1
     last = len(weights) - 1
-    norms = square_norms(indptr, values, bias)
+    norms = _square_norms(indptr, values, bias)
     alphas = np.zeros((n, LANES), np.float32)
     margin, step, moved = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
     high, low = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
@@ -120,7 +120,7 @@ def solve_logistic(
     """See reference.solver. α is kept in double precision: it may come very close to 0 and to c."""
     n = len(indptr) - 1
     last = len(weights) - 1
-    norms = square_norms(indptr, values, bias)
+    norms = _square_norms(indptr, values, bias)
     alphas = np.zeros((n, LANES), np.float64)
     margin, step = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
     for i in range(n):
