@@ -1,6 +1,6 @@
 """Sparse rows as kernels want them: fixed number types, and a compact copy of some of them.
 
-Rows       indptr int64, indices int32, values float32 of a CSR matrix (n, n_columns)
+Rows       indptr int64, indices int32 (ascending in a row), values float32 of a CSR matrix (n, n_columns)
 LocalRows  the same for chosen rows, with the columns they use numbered from 0: small enough for caches
 """
 
@@ -27,7 +27,10 @@ class Rows:
 
     @classmethod
     def of(cls, matrix: sp.csr_matrix) -> Rows:
-        """From a scipy matrix, without copies where its types fit."""
+        """From a scipy matrix, without copies where its types fit and each row has its columns once and in order."""
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         return cls(
             np.ascontiguousarray(matrix.indptr, np.int64),
             np.ascontiguousarray(matrix.indices, np.int32),
