@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt
 
-from longtail.data.dataset import Split, Texts, as_table
+from longtail.data.dataset import TEXT, Split, Texts, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError, NotFittedError
@@ -176,6 +176,16 @@ class Method(ABC):
         model.facts_ = folder.manifest["data"]
         model._open(folder)
         return model
+
+    @classmethod
+    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that, laid over `options`, make the method read these fields of texts (`title,text`)."""
+        raise ConfigError(f"method '{cls.name}' reads the field '{TEXT}' only, got '{fields}'")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of texts that the model reads."""
+        return (TEXT,)
 
     def needs(self, split: Split) -> Needs:
         """What training on `split` will take."""

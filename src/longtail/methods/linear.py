@@ -5,14 +5,14 @@ Parabel, Bonsai, DiSMEC and XR-Linear are settings of it (`longtail methods`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveInt
 
-from longtail.data.dataset import Split
+from longtail.data.dataset import TEXT, Split
 from longtail.ensemble import EnsembleOptions, combine
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree
@@ -23,7 +23,7 @@ from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_t
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs, Run
 from longtail.persist import Folder, FolderWriter
 from longtail.text.features import TextFeatures
-from longtail.text.fields import TfidfOptions
+from longtail.text.fields import TfidfOptions, blocks_of
 from longtail.types import TopK
 
 
@@ -111,6 +111,18 @@ class Linear(Method):
         ]
         clusters = folder.arrays("clusters")
         self.texts_per_cluster_ = [clusters[f"member-{number}"] for number in range(len(n_levels))]
+
+    @classmethod
+    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Method.reading`: each kind of block, once a field."""
+        known = cls.options_class.of(options, source=cls.name).features.blocks
+        kinds = dict.fromkeys(block.model_copy(update={"column": TEXT}) for block in known)
+        return {"features": {"blocks": [block.plain() for kind in kinds for block in blocks_of(fields, kind)]}}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Method.columns`."""
+        return tuple(dict.fromkeys(block.column for block in self.options.features.blocks))
 
     def needs(self, split: Split) -> Needs:
         """See `Method.needs`."""
