@@ -394,7 +394,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     return {
         **unit(rows),
         "targets": targets,
-        "text_costs": rng.choice([0.5, 1.0, 2.0], n).astype(np.float32),
+        "text_costs": rng.choice([0.0, 0.5, 1.0, 2.0], n).astype(np.float32),
         "cost_positive": rng.choice([0.5, 1.0, 4.0], LANES).astype(np.float32),
         "cost_negative": rng.choice([0.5, 1.0, 4.0], LANES).astype(np.float32),
         "bias": np.float32(draw(st.sampled_from([0.0, 1.0]))),

@@ -78,7 +78,7 @@ def solve_squared_hinge(
                 gradient = sign * (margin[lane] + bias * weights[last, lane]) - one + diagonal * alpha
                 projected = gradient if alpha > zero else min(gradient, zero)
                 ahead = max(alpha - gradient / (norm + diagonal), zero)
-                if target == zero:
+                if target == zero or cost == zero:
                     projected, ahead = zero, zero
                 high[lane] = max(high[lane], projected)
                 low[lane] = min(low[lane], projected)
@@ -146,9 +146,9 @@ def solve_logistic(
             for lane in range(LANES):
                 target = targets[i, lane]
                 step[lane] = 0.0
-                if target == 0:
-                    continue
                 cost = np.float64(text_costs[i] * (target * cost_positive[lane] if target > 0 else cost_negative[lane]))
+                if target == 0 or cost == 0:
+                    continue
                 signed = np.float64(margin[lane] + bias * weights[last, lane])
                 if target < 0:
                     signed = -signed

@@ -6,10 +6,11 @@ For each lane (label) on its own:
     logistic        min ½‖w‖² + Σ c_i log(1 + exp(−y_i wᵀx_i))     (Yu, Huang and Lin 2011, algorithm 5)
 
 `targets[i, lane]` is 0 where the lane is unused, −1 for a negative, and n > 0 for a positive that counts
-n times; c_i = text_costs[i] · (cost_negative | n · cost_positive) with the costs of its lane. `bias` is the
-value of a constant feature behind the others (0: none); its weights are the last row. A pass visits the
-texts in an order drawn from `seed`. A lane has converged when the projected gradients of a pass span at
-most `tolerance`. A text whose projected gradients all lie under a tenth of that is left as it is.
+n times; c_i = text_costs[i] · (cost_negative | n · cost_positive) with the costs of its lane, and a text
+without cost is left out. `bias` is the value of a constant feature behind the others (0: none); its weights
+are the last row. A pass visits the texts in an order drawn from `seed`. A lane has converged when the
+projected gradients of a pass span at most `tolerance`. A text whose projected gradients all lie under a
+tenth of that is left as it is.
 
     weights (n_features + 1, lanes) starts at 0 and holds the answer; returns the number of passes
 """
@@ -118,6 +119,6 @@ def newton(alpha: float, cost: float, square: float, margin: float) -> float:
 
 
 def _problem(targets: Any, text_costs: Any, cost_positive: Any, cost_negative: Any) -> tuple[Any, Any, Any]:
-    used = targets != 0
     costs = text_costs[:, None] * np.where(targets > 0, targets * cost_positive, cost_negative)
+    used = (targets != 0) & (costs > 0)
     return used, np.sign(targets).astype(np.float64), costs
