@@ -51,11 +51,12 @@ def spans_of(columns: Sequence[pa.ChunkedArray]) -> list[range]:
 def bytes_of(column: pa.ChunkedArray, rows: range, lowercase: bool) -> Bytes:
     """The bytes of some rows; rows with letters that only Python lower-cases are in lower case already."""
     pieces = column.slice(rows.start, len(rows)).chunks
-    data, offsets = _buffers(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces))
+    texts = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    data, offsets = _buffers(texts)
     if lowercase and needs_python(data[offsets[0] : offsets[-1]]):
-        texts = (text for piece in pieces for text in piece.to_pylist())
-        lowered = [text.lower() if any(letter in text for letter in CONTEXT) else text for text in texts]
-        data, offsets = _buffers(pa.array(lowered, pa.string()))
+        chosen = pc.or_(*(pc.match_substring(texts, letter) for letter in CONTEXT))
+        lowered = [text.lower() for text in texts.filter(chosen).to_pylist()]
+        data, offsets = _buffers(pc.replace_with_mask(texts, chosen, pa.array(lowered, pa.string())))
     return data, offsets
 
 

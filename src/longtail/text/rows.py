@@ -1,4 +1,4 @@
-"""Sparse rows that arrive span by span, gathered in arrays that grow without being copied.
+"""Sparse rows that arrive span by span, gathered in arrays that are made large enough at once.
 
 The same memory first holds counted terms (ids, counts) and then features (indices, values): features of a
 span never need more room than its terms had, so nothing but the result itself is ever held as a whole.
@@ -10,35 +10,39 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_GROWTH = 1.25
+_MARGIN = 1.1
 
 
-class GrowingRows:
+class GatheredRows:
     """Two equally long arrays, of int32 and of int32 or float32 numbers."""
 
     def __init__(self) -> None:
-        self.indices = np.empty(1 << 10, np.int32)
-        self.counts = np.empty(1 << 10, np.int32)
+        self.indices = np.empty(0, np.int32)
+        self.counts = np.empty(0, np.int32)
 
     @property
     def values(self) -> NDArray[np.float32]:
         """The memory of `counts` as float32."""
         return self.counts.view(np.float32)
 
-    def reserve(self, n_entries: int) -> None:
-        """Make room for at least so many entries."""
+    def reserve(self, n_entries: int, share: float) -> None:
+        """Make room for `n_entries`, and for all others if these are the given share of them."""
         if n_entries > len(self.indices):
-            self._resize(int(n_entries * _GROWTH))
+            # What is never written to is never given memory: a guess that is too high costs nothing.
+            room = int(n_entries / share * _MARGIN)
+            self.indices, self.counts = _copied(self.indices, room), _copied(self.counts, room)
 
     def matrix(self, row_lengths: list[NDArray[np.int64]], n_features: int) -> sp.csr_matrix:
-        """The rows as a matrix; this takes the memory over."""
+        """The rows as a matrix, which takes the memory over."""
         indptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *row_lengths]))
-        self._resize(int(indptr[-1]))
+        for array in (self.indices, self.counts):
+            array.resize(int(indptr[-1]), refcheck=False)
         made = sp.csr_matrix((self.values, self.indices, indptr), shape=(len(indptr) - 1, n_features))
         made.has_canonical_format = True
         return made
 
-    def _resize(self, n_entries: int) -> None:
-        # Large blocks are moved by the page table, not copied. Nobody holds a view while this happens.
-        self.indices.resize(n_entries, refcheck=False)
-        self.counts.resize(n_entries, refcheck=False)
+
+def _copied(array: NDArray[np.int32], room: int) -> NDArray[np.int32]:
+    larger = np.empty(room, np.int32)
+    larger[: len(array)] = array
+    return larger

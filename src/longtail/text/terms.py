@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from longtail.errors import DataError
 from longtail.kernels.characters import character_chart
-from longtail.kernels.native.tokens import count_terms, fill_slots
+from longtail.kernels.native.tokens import add_terms, count_terms
 from longtail.text.columns import Bytes, bytes_of
 from longtail.text.fields import FieldOptions
 from longtail.text.stopwords import STOP_WORDS
@@ -34,7 +34,7 @@ Counted = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 NO_WORDS: Table = (np.full(1, -1, np.int32), np.zeros(1, np.uint64))
 _UNLIMITED = 1 << 62
-_FIRST_TERMS = 1 << 10
+_FIRST_TERMS = 1 << 12
 _NO_INT64, _NO_BYTES = np.empty(0, np.int64), np.empty(0, np.uint8)
 
 
@@ -67,21 +67,46 @@ class TermCounter:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self.n_terms = 0
-        self.slots = np.full(2 * _FIRST_TERMS, -1, np.int32)
-        self.hashes = np.zeros(_FIRST_TERMS, np.uint64)
-        self.place = np.zeros(_FIRST_TERMS, np.int32)
-        self.df, self.tf, self.ends = (np.zeros(_FIRST_TERMS, np.int64) for _ in range(3))
-        self.letters = np.zeros(8 * _FIRST_TERMS, np.uint8)
+        self.slots = np.empty(0, np.int32)
+        self.hashes = np.empty(0, np.uint64)
+        self.df, self.tf = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.ends = np.empty(0, np.int64)
+        self.place = np.empty(0, np.int32)
+        self.letters = np.empty(8 * _FIRST_TERMS, np.uint8)
+        self._make_room(_FIRST_TERMS)
 
     def count(self, texts: Bytes) -> Counted:
         """Count the terms of some texts; new ones are added."""
-        counted = count_terms(
-            *texts, *self.analysis.arguments, True, self.n_terms, self.slots, self.hashes, self.place,
-            self.df, self.tf, self.ends, self.letters,
-        )  # fmt: skip
-        (self.n_terms, self.slots, self.hashes, self.place,
-         self.df, self.tf, self.ends, self.letters) = counted[3:]  # fmt: skip
-        return counted[:3]  # type: ignore[no-any-return]
+        data, offsets = texts
+        parts: list[Counted] = []
+        while True:
+            *counted, self.n_terms = count_terms(
+                data, offsets, *self.analysis.arguments, True, self.n_terms, self.slots, self.hashes, self.place,
+                self.df, self.tf, self.ends, self.letters,
+            )  # fmt: skip
+            parts.append(tuple(counted))
+            offsets = offsets[len(counted[0]) - 1 :]
+            if len(offsets) == 1:
+                return stacked(parts)
+            if self.n_terms == len(self.hashes):
+                self._make_room(self.n_terms * 3 // 2)
+            else:
+                self.letters.resize(len(self.letters) * 3 // 2, refcheck=False)
+
+    def absorb(self, other: TermCounter) -> NDArray[np.int32]:
+        """Add the terms of another counter; returns their ids here."""
+        n_terms, ids = self.n_terms, np.empty(other.n_terms, np.int32)
+        self._make_room(n_terms + other.n_terms)
+        self.n_terms = add_terms(other.hashes[: other.n_terms], n_terms, self.slots, self.hashes, ids)
+        self.df[ids] += other.df[: other.n_terms]
+        self.tf[ids] += other.tf[: other.n_terms]
+        terms = other.terms.filter(pa.array(ids >= n_terms))
+        start = int(self.ends[n_terms - 1]) if n_terms else 0
+        ends = np.cumsum(np.asarray(pc.binary_length(terms), np.int64))
+        self.ends[n_terms : self.n_terms] = start + ends
+        letters = np.frombuffer(terms.buffers()[2] or b"", np.uint8)[: ends[-1] if len(ends) else 0]
+        self.letters = np.concatenate([self.letters[:start], letters])
+        return ids
 
     @property
     def table(self) -> Table:
@@ -93,6 +118,13 @@ class TermCounter:
         """All terms, by id."""
         offsets = np.append(0, self.ends[: self.n_terms])
         return pa.LargeStringArray.from_buffers(self.n_terms, pa.py_buffer(offsets), pa.py_buffer(self.letters))
+
+    def _make_room(self, n_terms: int) -> None:
+        # Nobody holds a view, so large arrays may grow without being copied.
+        for array in (self.hashes, self.df, self.tf, self.ends, self.place):
+            array.resize(max(n_terms, len(array)), refcheck=False)
+        if len(self.slots) < _n_slots(n_terms):
+            self.slots = slots_of(self.hashes[: self.n_terms], _n_slots(n_terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,35 +148,47 @@ class TermTable:
         )[:3]  # fmt: skip
 
 
+def stacked(parts: Sequence[Counted]) -> Counted:
+    """Counted terms, one part below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([0, *(part[0][-1] for part in parts)], dtype=np.int64)
+    indptr = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    ids, counts = (np.concatenate([part[array] for part in parts]) for array in (1, 2))
+    return np.concatenate([ends[:1], *indptr]), ids, counts
+
+
+def slots_of(hashes: NDArray[np.uint64], n_slots: int) -> NDArray[np.int32]:
+    """A table of terms 0, 1, ... by hash."""
+    slots = np.full(n_slots, -1, np.int32)
+    add_terms(hashes, 0, slots, np.empty_like(hashes), np.empty(len(hashes), np.int32))
+    return slots
+
+
 def merge(
-    counters: Sequence[TermCounter], options: FieldOptions, n_texts: int
+    counters: list[TermCounter], options: FieldOptions, n_texts: int
 ) -> tuple[TermTable, pa.LargeStringArray, NDArray[np.int64], list[NDArray[np.int32]]]:
     """The features, their terms and document frequencies, and the feature of every term of every counter."""
-    hashes = np.concatenate([counter.hashes[: counter.n_terms] for counter in counters])
-    hashes, first, term_of = np.unique(hashes, return_index=True, return_inverse=True)
-    df, tf = (
-        np.bincount(term_of, np.concatenate([getattr(c, name)[: c.n_terms] for c in counters]), len(hashes))
-        for name in ("df", "tf")
-    )
+    largest = max(range(len(counters)), key=lambda number: counters[number].n_terms)
+    joined = counters.pop(largest)
+    n_terms = joined.n_terms
+    ids = [joined.absorb(counters.pop(0)) for _ in range(len(counters))]
+    ids.insert(largest, np.arange(n_terms, dtype=np.int32))
+    n_terms = joined.n_terms
+    df, tf = joined.df[:n_terms], joined.tf[:n_terms]
     kept = np.flatnonzero(_frequent(df, options, n_texts))
-    terms = pa.concat_arrays([counter.terms for counter in counters]).take(pa.array(first[kept]))
+    terms = joined.terms.take(pa.array(kept))
     order = np.arange(len(kept))
     if options.max_features is not None:
         order = _by_falling(tf[kept], terms)[: options.max_features]
     order = order[_by_falling(df[kept[order]], terms.take(pa.array(order)))]
     kept, terms = kept[order], terms.take(pa.array(order))
 
-    feature_of = np.full(len(hashes), -1, np.int32)
-    feature_of[kept] = np.arange(len(kept), dtype=np.int32)
-    bounds = np.cumsum([counter.n_terms for counter in counters])[:-1]
-    table = np.empty(_n_slots(len(kept)), np.int32), hashes[kept]
-    fill_slots(table[1], table[0])
-    return (
-        TermTable(counters[0].analysis, table),
-        terms,
-        df[kept].astype(np.int64),
-        np.split(feature_of[term_of], bounds),
-    )
+    features = np.full(n_terms, -1, np.int32)
+    features[kept] = np.arange(len(kept), dtype=np.int32)
+    hashes = joined.hashes[kept]
+    table = TermTable(joined.analysis, (slots_of(hashes, _n_slots(len(kept))), hashes))
+    return table, terms, df[kept], [features[own] for own in ids]
 
 
 def _frequent(df: NDArray[Any], options: FieldOptions, n_texts: int) -> NDArray[np.bool_]:

@@ -30,13 +30,17 @@ from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
 from longtail.text.columns import bytes_of, bytes_of_text, column_named, columns_of, spans_of
 from longtail.text.fields import TfidfOptions
-from longtail.text.rows import GrowingRows
-from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge
+from longtail.text.rows import GatheredRows
+from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 """Some rows of the result: indptr, indices, values."""
 
 _SAME_IDS = np.empty(0, np.int32)
+
+
+def _ignored(amount: int) -> None:
+    """Progress of a step that nobody needs to see: it takes a tenth of the step before it."""
 
 
 class Tfidf:
@@ -55,14 +59,14 @@ class Tfidf:
     ) -> sp.csr_matrix:
         """Learn from `texts` and turn them into features, reading them once."""
         engine = engine or LocalEngine()
-        rows = GrowingRows()
+        rows = GatheredRows()
         spans = self._learn(texts, engine, progress, rows)
 
         def features(span: _Span) -> Rows:
             counted = span.indptr, rows.indices[span.start : span.stop], rows.counts[span.start : span.stop]
             return self._weighed(counted, *span.worker.new_ids)
 
-        return self._gathered(engine.map(features, spans), rows)
+        return self._gathered(engine.map(features, spans), len(texts), rows)
 
     def transform(
         self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
@@ -78,11 +82,11 @@ class Tfidf:
                     self.tables_, self.options.blocks, columns, self._places.value, strict=True
                 )
             ]
-            return self._weighed(_stacked(parts), _SAME_IDS, self._starts)
+            return self._weighed(stacked(parts), _SAME_IDS, self._starts)
 
         with progress.step("features", len(texts), "texts") as advance:
             parts = (engine or LocalEngine()).map(features, spans_of(columns))
-            return self._gathered(parts, GrowingRows(), advance)
+            return self._gathered(parts, len(texts), GatheredRows(), advance)
 
     def transform_one(self, text: str | Mapping[str, str]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Features of one text, ascending, and their values; a plain string is the column `text`."""
@@ -92,7 +96,7 @@ class Tfidf:
         for table, block, place in zip(self.tables_, self.options.blocks, self._places.value, strict=True):
             content = column_named(fields, block.column, list(fields))
             parts.append(table.count(bytes_of_text(content, block.lowercase), place))
-        _, indices, values = self._weighed(_stacked(parts), _SAME_IDS, self._starts)
+        _, indices, values = self._weighed(stacked(parts), _SAME_IDS, self._starts)
         return indices, values
 
     @property
@@ -136,7 +140,9 @@ class Tfidf:
         made._use(tables, folder.table(name)["term"], arrays["idf"])
         return made
 
-    def _learn(self, texts: pa.Table, engine: LocalEngine, progress: Progress, rows: GrowingRows | None) -> list[_Span]:
+    def _learn(
+        self, texts: pa.Table, engine: LocalEngine, progress: Progress, rows: GatheredRows | None
+    ) -> list[_Span]:
         """Fit; if `rows` are given, they get the counted terms of all texts, and the spans in them are returned."""
         blocks = self.options.blocks
         columns = columns_of(texts, [block.column for block in blocks])
@@ -152,7 +158,7 @@ class Tfidf:
                 counter.count(bytes_of(column, span, block.lowercase))
                 for counter, block, column in zip(worker.counters, blocks, columns, strict=True)
             ]
-            return worker, _stacked(parts)
+            return worker, stacked(parts)
 
         kept: list[_Span] = []
         start = 0
@@ -162,7 +168,7 @@ class Tfidf:
                 advance(len(span))
                 if rows is not None:
                     stop = start + len(ids)
-                    rows.reserve(stop)
+                    rows.reserve(stop, span.stop / len(texts))
                     rows.indices[start:stop], rows.counts[start:stop] = ids, counts
                     kept.append(_Span(worker, indptr, start, stop))
                     start = stop
@@ -173,17 +179,14 @@ class Tfidf:
         """Join what the workers counted, and tell each the features of its terms."""
         tables, terms, idf = [], [], []
         start = 0
-        for number, block in enumerate(self.options.blocks):
-            counters = [worker.counters[number] for worker in workers]
-            table, names, df, features = merge(counters, block, n_texts)
+        for block in self.options.blocks:
+            table, names, df, features = merge([worker.counters.pop(0) for worker in workers], block, n_texts)
             for worker, own in zip(workers, features, strict=True):
                 worker.features.append(np.where(own < 0, -1, own + start).astype(np.int32))
             tables.append(table)
             terms.append(names)
             idf.append(np.log((1 + n_texts) / (1 + df)) + 1)
             start += table.n_terms
-        for worker in workers:
-            worker.counters.clear()
         self._use(tables, pa.chunked_array(terms), np.concatenate(idf).astype(np.float32))
 
     def _use(self, tables: Sequence[TermTable], terms: pa.ChunkedArray, idf: NDArray[np.float32]) -> None:
@@ -202,14 +205,15 @@ class Tfidf:
         return weigh(*counted, *blocks)  # type: ignore[no-any-return]
 
     def _gathered(
-        self, parts: Iterable[Rows], rows: GrowingRows, advance: Callable[[int], None] = lambda amount: None
+        self, parts: Iterable[Rows], n_texts: int, rows: GatheredRows, advance: Callable[[int], None] = _ignored
     ) -> sp.csr_matrix:
         """Write the parts into `rows` one after the other."""
-        lengths = []
-        start = 0
+        lengths: list[NDArray[np.int64]] = []
+        row = start = 0
         for indptr, indices, values in parts:
+            row += len(indptr) - 1
             stop = start + len(indices)
-            rows.reserve(stop)
+            rows.reserve(stop, row / n_texts)
             rows.indices[start:stop], rows.values[start:stop] = indices, values
             lengths.append(np.diff(indptr))
             advance(len(indptr) - 1)
@@ -244,15 +248,3 @@ class _Span:
     indptr: NDArray[np.int64]
     start: int
     stop: int
-
-
-def _stacked(parts: Sequence[Counted]) -> Counted:
-    """Counted terms of several blocks, one below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    ends = np.cumsum([0, *(part[0][-1] for part in parts)])
-    indptr = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    return (
-        np.concatenate([ends[:1], *indptr]), np.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-    )  # fmt: skip

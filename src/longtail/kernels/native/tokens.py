@@ -42,11 +42,16 @@ def _slot_of(term_hash, slots, hashes):
 
 
 @kernel
-def fill_slots(hashes, slots):
-    """Put terms 0, 1, ... into an open-addressing table; `slots` is a power of two, larger than `hashes`."""
-    slots[:] = -1
-    for term in range(len(hashes)):
-        slots[_slot_of(hashes[term], slots, hashes)] = term
+def add_terms(new_hashes, n_terms, slots, hashes, ids):
+    """See the reference."""
+    for i in range(len(new_hashes)):
+        slot = _slot_of(new_hashes[i], slots, hashes)
+        if slots[slot] < 0:
+            slots[slot] = n_terms
+            hashes[n_terms] = new_hashes[i]
+            n_terms += 1
+        ids[i] = slots[slot]
+    return n_terms
 
 
 @kernel
@@ -209,9 +214,9 @@ def _count_text(
 
 
 @kernel
-def _larger(array, n_used):
+def _doubled(array):
     larger = np.empty(2 * len(array), array.dtype)
-    larger[:n_used] = array[:n_used]
+    larger[: len(array)] = array
     return larger
 
 
@@ -220,7 +225,7 @@ def count_terms(
     data, offsets, chart, chars, low, high, numbers, max_words, stop_slots, stop_hashes,
     learn, n_terms, slots, hashes, place, df, tf, ends, letters,
 ):  # fmt: skip
-    """See the reference. A new term gets the next id if `learn`, else it is dropped."""
+    """See the reference."""
     n_texts = len(offsets) - 1
     longest = 0
     for text in range(n_texts):
@@ -247,27 +252,20 @@ def count_terms(
                 chars, low, high, learn, codes, n_units, n_spans, units, firsts, lasts, row, ids, counts,
                 n_terms, slots, hashes, place, ends, letters,
             )  # fmt: skip
-            if not full:
+            if not full or n_out < len(ids):
                 break
-            # Growing here, and starting the text again, keeps the loop above free of arrays that may move.
-            if n_out == len(ids):
-                ids, counts = _larger(ids, n_out), _larger(counts, n_out)
-            elif n_terms == len(hashes):
-                hashes, place, ends = _larger(hashes, n_terms), _larger(place, n_terms), _larger(ends, n_terms)
-                df, tf = _larger(df, n_terms), _larger(tf, n_terms)
-                df[n_terms:] = 0
-                tf[n_terms:] = 0
-                slots = np.empty(2 * len(slots), np.int32)
-                fill_slots(hashes[:n_terms], slots)
-            else:
-                letters = _larger(letters, len(letters))
+            # Starting the text again keeps the loop in there free of arrays that may move.
+            ids, counts = _doubled(ids), _doubled(counts)
+        if full:
+            n_texts = text
+            break
         if learn:
             for at in range(row, n_out):
                 df[ids[at]] += 1
                 tf[ids[at]] += counts[at]
         row = n_out
         indptr[text + 1] = row
-    return indptr, ids[:row].copy(), counts[:row].copy(), n_terms, slots, hashes, place, df, tf, ends, letters
+    return indptr[: n_texts + 1].copy(), ids[:row].copy(), counts[:row].copy(), n_terms
 
 
 @kernel

@@ -37,14 +37,21 @@ def fold(units: Iterable[int]) -> int:
     return reduce(mix, units, SEED)
 
 
-def fill_slots(hashes: Any, slots: Any) -> None:
-    """Put terms 0, 1, ... into an open-addressing table; `slots` is a power of two, larger than `hashes`."""
-    slots[:] = -1
-    for term, term_hash in enumerate(hashes):
-        slot = int(term_hash) % len(slots)
-        while slots[slot] >= 0:
+def add_terms(new_hashes: Any, n_terms: int, slots: Any, hashes: Any, ids: Any) -> int:
+    """Find terms in the table or add them to it; fills in their ids and returns how many terms there are now.
+
+    The table is open-addressing: a term lies in the first free slot from its hash on. Slots are a power of two
+    and more than the terms; there must be room for all terms in `hashes`.
+    """
+    for i, term_hash in enumerate(map(int, new_hashes)):
+        slot = term_hash % len(slots)
+        while slots[slot] >= 0 and hashes[slots[slot]] != term_hash:
             slot = (slot + 1) % len(slots)
-        slots[slot] = term
+        if slots[slot] < 0:
+            slots[slot], hashes[n_terms] = n_terms, term_hash
+            n_terms += 1
+        ids[i] = slots[slot]
+    return n_terms
 
 
 def needs_python(data: Any) -> int:
@@ -86,26 +93,27 @@ def count_terms(
     data: Any, offsets: Any, chart: Any, chars: bool, low: int, high: int, numbers: bool, max_words: int,
     stop_slots: Any, stop_hashes: Any, learn: bool, n_terms: int, slots: Any, hashes: Any, place: Any,
     df: Any, tf: Any, ends: Any, letters: Any,
-) -> tuple[Any, ...]:  # fmt: skip
-    """Count the terms of each text: (indptr, ids, counts), and the table of terms with those that are new.
+) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    """Count the terms of each text, as far as the table of terms has room: (indptr, ids, counts, n_terms).
 
     data, offsets             UTF-8 bytes, and where each text begins (n_texts + 1,)
     chart                     lower-cases or not; must not be asked for İ and Σ
     stop_slots, stop_hashes   table of the words to leave out
-    slots, hashes             table of the terms: slots (-1, or an id), and the hash of each id
+    n_terms, slots, hashes    table of the terms: slots (-1, or an id), and the hash of each id
     df, tf                    texts with the term, and its occurrences
     ends, letters             all terms in UTF-8, and where each ends
     place                     scratch, one number a term
 
-    Without `learn`, new terms are dropped and the table stays as it is. Arrays that are full are doubled.
+    With `learn`, new terms are added to the table, else they are dropped. Fewer rows than texts come back
+    where `hashes` was full, or `letters` had no room for 4 bytes a character of a term and of the blank after each
+    word. Terms of the text that found no room may be in the table, but the text is not counted.
     """
     lowercase = chart[ord("A")] & CODE == ord("a")
     stop = set(stop_hashes.tolist())
     known = {int(term_hash): term for term, term_hash in enumerate(hashes[:n_terms])}
-    new_terms: list[str] = []
     rows: list[Counter[int]] = []
-    for start, stop_at in pairwise(offsets):
-        text = data[start:stop_at].tobytes().decode()
+    for start, end in pairwise(offsets):
+        text = data[start:end].tobytes().decode()
         text = text.lower() if lowercase else text
         if chars:
             found = letter_terms(text.split()[:max_words], low, high)
@@ -116,35 +124,32 @@ def count_terms(
         row: Counter[int] = Counter()
         for term, term_hash in found:
             if term_hash not in known and learn:
+                at = int(ends[len(known) - 1]) if known else 0
+                room = 4 * (len(term) if chars else len(term) + 1)
+                if len(known) == len(hashes) or at + room > len(letters):
+                    return _counted(rows, learn, known, slots, hashes, df, tf)
+                encoded = np.frombuffer(term.encode(), np.uint8)
+                letters[at : at + len(encoded)] = encoded
+                ends[len(known)] = at + len(encoded)
                 known[term_hash] = len(known)
-                new_terms.append(term)
             if term_hash in known:
                 row[known[term_hash]] += 1
         rows.append(row)
+    return _counted(rows, learn, known, slots, hashes, df, tf)
 
+
+def _counted(
+    rows: list[Counter[int]], learn: bool, known: dict[int, int], slots: Any, hashes: Any, df: Any, tf: Any
+) -> tuple[Any, Any, Any, int]:
     indptr = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
     ids = np.array([term for row in rows for term in row], np.int32)
     counts = np.array([count for row in rows for count in row.values()], np.int32)
-    if not learn:
-        return indptr, ids, counts, n_terms, slots, hashes, place, df, tf, ends, letters
-
-    while len(hashes) < len(known):
-        hashes, place, df, tf, ends = (np.resize(array, 2 * len(array)) for array in (hashes, place, df, tf, ends))
-        slots = np.resize(slots, 2 * len(slots))
-    hashes[: len(known)] = list(known)
-    fill_slots(hashes[: len(known)], slots)
-    df[n_terms:], tf[n_terms:] = 0, 0
-    np.add.at(df, ids, 1)
-    np.add.at(tf, ids, counts)
-    for term in new_terms:
-        encoded = term.encode()
-        end = int(ends[n_terms - 1]) if n_terms else 0
-        while len(letters) < end + len(encoded):
-            letters = np.resize(letters, 2 * len(letters))
-        letters[end : end + len(encoded)] = np.frombuffer(encoded, np.uint8)
-        ends[n_terms] = end + len(encoded)
-        n_terms += 1
-    return indptr, ids, counts, n_terms, slots, hashes, place, df, tf, ends, letters
+    if learn:
+        ids_of = np.empty(len(known), np.int32)
+        add_terms(np.array(list(known), np.uint64), int((slots >= 0).sum()), slots, hashes, ids_of)
+        np.add.at(df, ids, 1)
+        np.add.at(tf, ids, counts)
+    return indptr, ids, counts, len(known)
 
 
 def weigh(
