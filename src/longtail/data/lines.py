@@ -9,6 +9,8 @@ by the block and the longest line, not by the file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -43,10 +45,10 @@ class Lines(NamedTuple):
     """Number of the first line, from 1."""
 
 
-def read_blocks(path: Path, on_bad_utf8: OnBadUtf8 = "error") -> Iterator[Block]:
-    """The file as blocks of whole lines of valid UTF-8."""
+def read_blocks(path: Path, on_bad_utf8: OnBadUtf8 = "error", stream: BufferedIOBase | None = None) -> Iterator[Block]:
+    """The file as blocks of whole lines of valid UTF-8; or an open stream, which `path` only names."""
     line = 1
-    for data in _raw_blocks(path):
+    for data in _raw_blocks(path, stream=stream):
         if line == 1:
             data = data.removeprefix(_BOM)
         n_lines = data.count(b"\n")
@@ -57,9 +59,9 @@ def read_blocks(path: Path, on_bad_utf8: OnBadUtf8 = "error") -> Iterator[Block]
         line += n_lines
 
 
-def read_lines(path: Path, on_bad_utf8: OnBadUtf8 = "error") -> Iterator[Lines]:
+def read_lines(path: Path, on_bad_utf8: OnBadUtf8 = "error", stream: BufferedIOBase | None = None) -> Iterator[Lines]:
     """The file as Arrow arrays of lines; `\\n` and `\\r\\n` end a line, nothing else does."""
-    for data, line in read_blocks(path, on_bad_utf8):
+    for data, line in read_blocks(path, on_bad_utf8, stream):
         whole = pa.array([data.removesuffix(b"\n")], pa.string())
         lines = pc.list_flatten(pc.split_pattern(whole, "\n"))
         yield Lines(pc.replace_substring_regex(lines, "\r$", "") if b"\r" in data else lines, line)
@@ -122,12 +124,14 @@ def bare_stem(path: Path) -> str:
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSIONS else path.stem
 
 
-def _raw_blocks(path: Path, size: int | None = None) -> Iterator[bytes]:
+def _raw_blocks(path: Path, size: int | None = None, stream: BufferedIOBase | None = None) -> Iterator[bytes]:
     waiting: list[bytes] = []
     n_waiting = 0
     try:
-        with pa.input_stream(str(path)) as stream:
-            while chunk := stream.read(size or BLOCK_BYTES):
+        with pa.input_stream(str(path)) if stream is None else nullcontext(stream) as source:
+            # Of a stream what is there is taken, so that lines typed or piped one by one are answered one by one.
+            read = source.read if stream is None else source.read1
+            while chunk := read(size or BLOCK_BYTES):
                 end = chunk.rfind(b"\n") + 1
                 if end:
                     yield b"".join((*waiting, chunk[:end]))

@@ -36,15 +36,15 @@ class ColumnOptions(TextOptions):
 
     text_column: str = TEXT
     """The column that holds the text."""
-    label_column: str = "labels"
-    """The column that holds the label ids."""
+    label_column: str | None = "labels"
+    """The column that holds the label ids; none where texts are read to be tagged."""
     fields: tuple[str, ...] | None = None
     """Further columns of texts to keep, such as a title. By default all of them, from tables none."""
 
     @model_validator(mode="after")
     def _fields_are_further_columns(self) -> Self:
         taken = {self.label_column} | ({TEXT, self.text_column} if self.text_column != TEXT else set())
-        wrong = sorted(taken.intersection(self.fields or ()))
+        wrong = sorted(name for name in self.fields or () if name in taken)
         if wrong:
             raise ValueError(f"fields must be other columns than those of text and labels, got {', '.join(wrong)}")
         return self
@@ -95,6 +95,11 @@ class Source:
 def no_texts(n_texts: int) -> pa.Table:
     """The texts of data that have features only."""
     return pa.table({TEXT: pa.repeat("", n_texts)})
+
+
+def no_labels(n_texts: int) -> pa.ListArray:
+    """The labels of texts that are yet to be tagged."""
+    return grouped(np.zeros(0, np.int64), pa.array([], pa.string()), n_texts)
 
 
 def grouped(rows: NDArray[Any], values: pa.Array, n_rows: int) -> pa.ListArray:

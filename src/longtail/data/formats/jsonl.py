@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from longtail.data.dataset import TEXT, Split
-from longtail.data.formats.batch import Batch, ColumnOptions
+from longtail.data.formats.batch import Batch, ColumnOptions, no_labels
 from longtail.data.lines import Block, fault, read_blocks
 from longtail.errors import DataError
 
@@ -35,11 +36,11 @@ class JsonlOptions(ColumnOptions):
     """How lines of JSON are read; a field of their objects is a column."""
 
 
-def read_jsonl(path: Path, options: JsonlOptions) -> Iterator[Batch]:
-    """The texts of one file."""
+def read_jsonl(path: Path, options: JsonlOptions, stream: BufferedIOBase | None = None) -> Iterator[Batch]:
+    """The texts of one file, or of a stream that is open already."""
     known = set(options.fields or ())
     unseen = set(options.fields or ())
-    for block in read_blocks(path, options.on_bad_utf8):
+    for block in read_blocks(path, options.on_bad_utf8, stream):
         batch = _parse(block.data, options, known) or _parse_lines(path, block, options)
         known.update(set(batch.texts.column_names) - {TEXT})
         unseen -= {name for name in unseen if pc.any(pc.not_equal(batch.texts[name], "")).as_py()}
@@ -73,7 +74,8 @@ def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> Batch | None:
         if table is None:
             return None
         others = [table.schema.field(f.name) for f in others]
-    text, labels = table[options.text_column].combine_chunks(), table[options.label_column].combine_chunks()
+    text = table[options.text_column].combine_chunks()
+    labels = no_labels(len(text)) if options.label_column is None else table[options.label_column].combine_chunks()
     flat = labels.flatten()
     complete = not (text.null_count or labels.null_count or flat.null_count)
     if (
@@ -90,7 +92,8 @@ def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> Batch | None:
 
 def _arrow(data: bytes, options: JsonlOptions, known: set[str]) -> pa.Table | None:
     fields = {**dict.fromkeys(sorted(known), pa.string())}
-    fields |= {options.text_column: pa.string(), options.label_column: _LABELS}
+    fields |= {options.text_column: pa.string()}
+    fields |= {} if options.label_column is None else {options.label_column: _LABELS}
     parse = pj.ParseOptions(
         explicit_schema=pa.schema(fields.items()),
         unexpected_field_behavior="infer" if options.fields is None else "ignore",
@@ -150,6 +153,8 @@ def _texts(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) 
 
 def _labels(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) -> list[str]:
     name = options.label_column
+    if name is None:
+        return []
     if name not in row:
         what = f'must have "{name}" (a list; [] where a text has none), got {_names(row)}'
         raise fault(path, number, f"{what}; label_column names another field")

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split, as_strings
-from longtail.data.formats.batch import Batch, ColumnOptions, Source, Stream, without_blanks
+from longtail.data.formats.batch import Batch, ColumnOptions, Source, Stream, no_labels, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import bare_suffix, fault, read_blocks
 from longtail.errors import DataError, did_you_mean
@@ -90,7 +90,7 @@ def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
             columns["id"] = table[options.id_column].cast(pa.string())
         try:
             texts = pa.table({name: as_strings(column, name) for name, column in columns.items()})
-            labels = _labels(table[options.label_column].combine_chunks(), options)
+            labels = _labels(table, options)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
         if table.num_rows:
@@ -179,8 +179,8 @@ def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> Dat
 
 
 def _wanted(path: Path, names: list[str], options: TableOptions) -> list[str]:
-    wanted = [options.text_column, options.label_column, *(options.fields or ())]
-    wanted += [options.id_column] if options.id_column is not None else []
+    named = (options.text_column, options.label_column, *(options.fields or ()), options.id_column)
+    wanted = [name for name in named if name is not None]
     for name in wanted:
         if names.count(name) != 1:
             got = f"{names.count(name)} of that name" if name in names else f"the columns {', '.join(names)}"
@@ -194,8 +194,11 @@ def _delimiter(path: Path, options: TableOptions) -> str:
     return options.delimiter or DELIMITERS.get(bare_suffix(path), ",")
 
 
-def _labels(column: pa.Array, options: TableOptions) -> pa.ListArray:
+def _labels(table: pa.Table, options: TableOptions) -> pa.ListArray:
     """Label ids of each row, from cells to be split, single values or lists."""
+    if options.label_column is None:
+        return no_labels(len(table))
+    column = table[options.label_column].combine_chunks()
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return without_blanks(column.cast(pa.list_(pa.string())))
