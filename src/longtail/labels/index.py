@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,17 @@ class LabelIndex:
     def targets(self, labels: LabelMatrix) -> list[LabelMatrix]:
         """Which clusters of each level, and last which labels, every text belongs to."""
         found = [labels]
-        for parent in reversed(self.parents[1:]):
-            n_above = int(parent.max()) + 1 if len(parent) else 1
-            found.append(found[-1].renumber(parent, n_above))
+        for above, parent in reversed(list(pairwise(self.parents))):
+            found.append(found[-1].renumber(parent, len(above)))
         return found[::-1]
 
     def counts(self, labels: LabelMatrix, level: int) -> NDArray[np.int64]:
         """How many labels each text has in each of its clusters of a level, in the order of `targets`."""
-        cluster_of: NDArray[Any] = self.parents[-1]
-        for parent in reversed(self.parents[level + 1 : -1]):
+        cluster_of: NDArray[Any] = np.arange(self.n_labels)
+        for parent in reversed(self.parents[level + 1 :]):
             cluster_of = parent[cluster_of]
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
-        keys = texts * (int(cluster_of.max()) + 1) + cluster_of[labels.indices]
+        keys = texts * len(self.parents[level]) + cluster_of[labels.indices]
         counts: NDArray[np.int64] = np.unique(keys, return_counts=True)[1]
         return counts
 

@@ -78,7 +78,7 @@ def _kept(levels: list[list[NDArray[np.int32]]], options: TreeOptions) -> list[i
     """Depths of the binary tree that become levels; the last one always does."""
     depth = len(levels) - 1
     if not options.balanced or depth == 0:
-        return list(range(1, depth + 1)) or [0]
+        return list(range(1, depth + 1))
     if options.branching is not None:
         step = max(1, round(np.log2(options.branching)))
         return sorted(range(depth, 0, -step))
@@ -115,7 +115,10 @@ def _grow_any(
             if max(len(group) for group in levels[-1]) <= options.max_leaf:
                 break
             jobs = [(level, at, group) for at, group in enumerate(levels[-1])]
-            levels.append([part for parts in engine.map(splitter.scatter, jobs) for part in parts])
+            groups = [part for parts in engine.map(splitter.scatter, jobs) for part in parts]
+            if len(groups) == len(levels[-1]):  # labels with the same vector cannot be told apart
+                break
+            levels.append(groups)
             advance(1)
     return levels
 
