@@ -5,7 +5,8 @@
     random  a random direction, the same for the same label id
 
 Several kinds are put side by side. A label without texts has no PIFA vector: the features of its name
-take its place if it has any, else a random direction, so that such labels don't pile up in one cluster.
+take its place if it has any, else a random direction, so that such labels don't pile up in one cluster. So it is
+for a name without letters, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from longtail.types import LabelMatrix
 
 Kind = Literal["pifa", "text", "random"]
 _RANDOM_FEATURES = 8
+_LOST = 1e-6
+"""A name whose vector is shorter has nothing in common with the components that were kept."""
 
 
 class VectorOptions(Options):
@@ -124,7 +127,10 @@ def text_vectors(vocabulary: Vocabulary, n_components: int, seed: int = 0) -> sp
         return random_vectors(vocabulary.ids, 1, seed)
     dense = TruncatedSVD(n_components, random_state=seed).fit_transform(grams).astype(np.float32)
     norms = np.linalg.norm(dense, axis=1, keepdims=True)
-    return sp.csr_matrix(dense / np.where(norms > 0, norms, 1))
+    lost = np.flatnonzero(norms < _LOST)
+    dense[lost] = random_vectors([vocabulary.ids[at] for at in lost], n_components, seed).toarray()
+    norms[lost] = 1
+    return sp.csr_matrix(dense / norms)
 
 
 def random_vectors(ids: Sequence[str], n_components: int, seed: int = 0) -> sp.csr_matrix:

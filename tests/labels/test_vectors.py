@@ -1,0 +1,160 @@
+"""Label vectors: PIFA (methods.md A.12.4–5), names, random ones, and what stands in for a label without texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.data.vocabulary import Vocabulary
+from longtail.engines.local import LocalEngine
+from longtail.kernels.rows import Rows
+from longtail.labels.vectors import VectorOptions, label_vectors, pifa, random_vectors, text_vectors
+from longtail.types import LabelMatrix
+
+ONE = LocalEngine(1)
+Weighting = Literal["paper", "code", "fixed"]
+NAMES = ["rail transport", "rail traffic", "poetry", "lyric poetry", "ab", "!!!"]
+VOCABULARY = Vocabulary.of([f"id{i}" for i in range(6)], {f"id{i}": name for i, name in enumerate(NAMES)})
+
+
+def features(n_texts: int, seed: int = 0) -> sp.csr_matrix:
+    return sp.random(n_texts, 15, 0.4, "csr", np.float32, random_state=seed)
+
+
+def labels(n_texts: int, n_labels: int = 6, seed: int = 0) -> LabelMatrix:
+    """The last label has no texts."""
+    rng = np.random.default_rng(seed)
+    return LabelMatrix.from_lists([np.flatnonzero(rng.random(n_labels - 1) < 0.4) for _ in range(n_texts)], n_labels)
+
+
+def normalised(matrix: Any) -> Any:
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(lengths > 0, lengths, 1)
+
+
+def made(n_texts: int, seed: int, weighting: Weighting = "fixed", max_weights: int = 300) -> sp.csr_matrix:
+    return pifa(Rows.of(features(n_texts, seed)), labels(n_texts, seed=seed), weighting, max_weights, ONE)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 30), st.integers(0, 10**6))
+def test_pifa_rows_are_what_the_formula_says(n_texts: int, seed: int) -> None:
+    x, y = features(n_texts, seed).toarray(), labels(n_texts, seed=seed).to_scipy().toarray()
+    for weighting, weights in (("paper", y), ("fixed", y), ("code", normalised(y))):
+        vectors = made(n_texts, seed, weighting).toarray()  # type: ignore[arg-type]
+        np.testing.assert_allclose(vectors, normalised(weights.T @ x), atol=1e-6)
+        lengths = np.linalg.norm(vectors, axis=1)
+        assert (np.isclose(lengths, 1, atol=1e-6) | (lengths == 0)).all()
+        assert lengths[-1] == 0
+
+
+def test_both_weightings_agree_when_all_texts_have_as_many_labels() -> None:
+    rows, pairs = Rows.of(features(20)), LabelMatrix.from_lists([[i % 5, (i + 1) % 5] for i in range(20)], 5)
+    found = [pifa(rows, pairs, weighting, engine=ONE).toarray() for weighting in ("paper", "code")]
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert np.abs(made(20, 0, "paper") - made(20, 0, "code")).max() > 1e-3
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 20), st.integers(0, 999), st.sampled_from(["fixed", "code"]))
+def test_doubling_every_text_changes_no_direction(n_texts: int, seed: int, weighting: Weighting) -> None:
+    x, y = features(n_texts, seed), labels(n_texts, seed=seed)
+    twice = Rows.of(sp.vstack([x, x], format="csr")), y.take(np.tile(np.arange(n_texts), 2))
+    np.testing.assert_allclose(
+        pifa(*twice, weighting, engine=ONE).toarray(), pifa(Rows.of(x), y, weighting, engine=ONE).toarray(), atol=1e-6
+    )
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 16), st.integers(0, 999))
+def test_only_the_largest_weights_are_kept(max_weights: int, seed: int) -> None:
+    cut, whole = made(20, seed, max_weights=max_weights).toarray(), made(20, seed).toarray()
+    for kept, full in zip(cut, whole, strict=True):
+        expected = np.where(np.isin(np.arange(15), np.argsort(-full, kind="stable")[:max_weights]), full, 0)
+        np.testing.assert_allclose(kept, normalised(expected[None])[0], atol=1e-6)
+
+
+def test_threads_give_the_same_bits() -> None:
+    rows, many = Rows.of(features(3000)), labels(3000, 2000)  # several spans
+    found = [pifa(rows, many, engine=LocalEngine(n)) for n in (1, 2)]
+    np.testing.assert_array_equal(found[0].data, found[1].data)
+    np.testing.assert_array_equal(found[0].indices, found[1].indices)
+
+
+def test_a_label_without_texts_is_known_by_its_name_or_else_at_random() -> None:
+    known = sp.csr_matrix((np.ones(1, np.float32), ([0], [3])), (1, 15))
+    asked: list[Sequence[str]] = []
+
+    def name_features(names: Sequence[str]) -> Rows:
+        asked.append(names)
+        return Rows.of(sp.vstack([known if name == "ab" else sp.csr_matrix((1, 15)) for name in names], format="csr"))
+
+    x, y = Rows.of(features(20)), LabelMatrix.from_lists([[i % 4] for i in range(20)], 6)
+    vectors = label_vectors(x, y, VOCABULARY, VectorOptions(), 0, name_features, ONE).toarray()
+    assert asked == [["ab", "!!!"]]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(vectors[4], known.toarray()[0])
+    np.testing.assert_allclose(vectors[:4], pifa(x, y, engine=ONE).toarray()[:4], atol=1e-7)
+    for no_help in (None, lambda names: None):
+        again = label_vectors(x, y, VOCABULARY, VectorOptions(), 0, no_help, ONE).toarray()
+        np.testing.assert_array_equal(again[5], vectors[5])  # drawn by id and seed alone
+        np.testing.assert_allclose(np.linalg.norm(again, axis=1), 1, atol=1e-6)
+        assert not np.array_equal(again[4], again[5])
+
+
+def test_texts_without_features_leave_their_label_to_the_fallback() -> None:
+    empty = Rows.of(sp.csr_matrix((2, 15), dtype=np.float32))
+    vectors = label_vectors(empty, LabelMatrix.from_lists([[0], [1]], 6), VOCABULARY, VectorOptions(), engine=ONE)
+    np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-6)
+
+
+def test_names_of_the_same_words_are_near_each_other() -> None:
+    vectors = text_vectors(VOCABULARY, 3).toarray()
+    assert vectors.shape == (6, 3)
+    similarity = vectors @ vectors.T
+    assert similarity[0, 1] > similarity[0, 2]
+    assert similarity[2, 3] > similarity[2, 0]
+
+
+@pytest.mark.parametrize("kinds", [("text",), ("random",), ("pifa",), ("pifa", "text"), ("pifa", "random", "text")])
+def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
+    options = VectorOptions(kinds=kinds, n_components=4)
+    vectors = label_vectors(Rows.of(features(20)), labels(20), VOCABULARY, options, engine=ONE)
+    assert vectors.dtype == np.float32
+    assert vectors.shape[0] == 6
+    np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-5)
+
+
+def test_several_kinds_lie_side_by_side_with_equal_weight() -> None:
+    x, y = Rows.of(features(20)), labels(20)
+    both, one, other = (
+        label_vectors(x, y, VOCABULARY, VectorOptions(kinds=kinds, n_components=4), engine=ONE).toarray()
+        for kinds in (("pifa", "random"), ("pifa",), ("random",))
+    )
+    np.testing.assert_allclose(both, np.hstack([one, other]) / np.sqrt(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"], ["same", "same"], ["", " "], ["…", "–", "!"]])
+def test_names_that_say_little_still_give_vectors(names: list[str]) -> None:
+    ids = [f"id{i}" for i in range(len(names))]
+    vocabulary = Vocabulary.of(ids, dict(zip(ids, names, strict=True)))
+    vectors = text_vectors(vocabulary, 256).toarray()
+    assert np.isfinite(vectors).all()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+@given(st.lists(st.text(max_size=5), unique=True, max_size=6), st.randoms())
+def test_random_vectors_depend_on_ids_and_seed_only(ids: list[str], random: Any) -> None:
+    vectors = random_vectors(ids, 8, 3).toarray()
+    moved = random.sample(ids, len(ids))
+    np.testing.assert_array_equal(random_vectors(moved, 8, 3).toarray(), vectors[[ids.index(i) for i in moved]])
+    assert vectors.shape == (len(ids), 8)
+    if ids:
+        assert not np.array_equal(random_vectors(ids, 8, 4).toarray(), vectors)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
