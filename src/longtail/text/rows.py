@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 _MARGIN = 1.1
+_MOST_AT_ONCE = 8
 
 
 class GatheredRows:
@@ -28,8 +29,8 @@ class GatheredRows:
     def reserve(self, n_entries: int, share: float) -> None:
         """Make room for `n_entries`, and for all others if these are the given share of them."""
         if n_entries > len(self.indices):
-            # What is never written to is never given memory: a guess that is too high costs nothing.
-            room = int(n_entries / share * _MARGIN)
+            # What is never written to is never given memory, so a guess that is too high costs nothing in reason.
+            room = min(int(n_entries / share * _MARGIN), _MOST_AT_ONCE * n_entries)
             self.indices, self.counts = _copied(self.indices, room), _copied(self.counts, room)
 
     def matrix(self, row_lengths: list[NDArray[np.int64]], n_features: int) -> sp.csr_matrix:

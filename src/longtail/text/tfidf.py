@@ -33,7 +33,7 @@ from longtail.text.fields import TfidfOptions
 from longtail.text.rows import GatheredRows
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
 
-Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+Part = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 """Some rows of the result: indptr, indices, values."""
 
 _SAME_IDS = np.empty(0, np.int32)
@@ -62,11 +62,11 @@ class Tfidf:
         rows = GatheredRows()
         spans = self._learn(texts, engine, progress, rows)
 
-        def features(span: _Span) -> Rows:
+        def features(span: _Span) -> Part:
             counted = span.indptr, rows.indices[span.start : span.stop], rows.counts[span.start : span.stop]
             return self._weighed(counted, *span.worker.new_ids)
 
-        return self._gathered(engine.map(features, spans), len(texts), rows)
+        return self._gathered(engine.map(features, spans), len(spans), rows)
 
     def transform(
         self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
@@ -75,7 +75,7 @@ class Tfidf:
         self._check_fitted()
         columns = columns_of(texts, [block.column for block in self.options.blocks])
 
-        def features(rows: range) -> Rows:
+        def features(rows: range) -> Part:
             parts = [
                 table.count(bytes_of(column, rows, block.lowercase), place)
                 for table, block, column, place in zip(
@@ -85,8 +85,9 @@ class Tfidf:
             return self._weighed(stacked(parts), _SAME_IDS, self._starts)
 
         with progress.step("features", len(texts), "texts") as advance:
-            parts = (engine or LocalEngine()).map(features, spans_of(columns))
-            return self._gathered(parts, len(texts), GatheredRows(), advance)
+            spans = spans_of(columns)
+            parts = (engine or LocalEngine()).map(features, spans)
+            return self._gathered(parts, len(spans), GatheredRows(), advance)
 
     def transform_one(self, text: str | Mapping[str, str]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Features of one text, ascending, and their values; a plain string is the column `text`."""
@@ -134,10 +135,13 @@ class Tfidf:
         made = cls(TfidfOptions.of(folder.manifest[name], f"{folder.path}, {name}"))
         arrays = folder.arrays(name)
         tables = []
-        for number, block in enumerate(made.options.blocks):
-            analysis = Analysis(block, (arrays[f"{number}.stop_slots"], arrays[f"{number}.stop_hashes"]))
-            tables.append(TermTable(analysis, (arrays[f"{number}.slots"], arrays[f"{number}.hashes"])))
-        made._use(tables, folder.table(name)["term"], arrays["idf"])
+        try:
+            for number, block in enumerate(made.options.blocks):
+                analysis = Analysis(block, (arrays[f"{number}.stop_slots"], arrays[f"{number}.stop_hashes"]))
+                tables.append(TermTable(analysis, (arrays[f"{number}.slots"], arrays[f"{number}.hashes"])))
+            made._use(tables, folder.table(name)["term"], arrays["idf"])
+        except KeyError as error:
+            raise ModelFormatError(f"{folder.path}, {name}: {error} is missing; save the model again") from error
         return made
 
     def _learn(
@@ -168,7 +172,7 @@ class Tfidf:
                 advance(len(span))
                 if rows is not None:
                     stop = start + len(ids)
-                    rows.reserve(stop, span.stop / len(texts))
+                    rows.reserve(stop, (len(kept) + 1) / len(spans))
                     rows.indices[start:stop], rows.counts[start:stop] = ids, counts
                     kept.append(_Span(worker, indptr, start, stop))
                     start = stop
@@ -200,22 +204,21 @@ class Tfidf:
         self._weights = np.array(weights, np.float64)
         self._sublinear = np.array([block.sublinear for block in self.options.blocks], np.bool_)
 
-    def _weighed(self, counted: Counted, new_ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Rows:
+    def _weighed(self, counted: Counted, new_ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Part:
         blocks = len(self.tables_), new_ids, starts, self.idf_, self._weights, self._sublinear
         return weigh(*counted, *blocks)  # type: ignore[no-any-return]
 
     def _gathered(
-        self, parts: Iterable[Rows], n_texts: int, rows: GatheredRows, advance: Callable[[int], None] = _ignored
+        self, parts: Iterable[Part], n_parts: int, rows: GatheredRows, advance: Callable[[int], None] = _ignored
     ) -> sp.csr_matrix:
         """Write the parts into `rows` one after the other."""
         lengths: list[NDArray[np.int64]] = []
-        row = start = 0
+        start = 0
         for indptr, indices, values in parts:
-            row += len(indptr) - 1
             stop = start + len(indices)
-            rows.reserve(stop, row / n_texts)
-            rows.indices[start:stop], rows.values[start:stop] = indices, values
             lengths.append(np.diff(indptr))
+            rows.reserve(stop, len(lengths) / n_parts)
+            rows.indices[start:stop], rows.values[start:stop] = indices, values
             advance(len(indptr) - 1)
             start = stop
         return rows.matrix(lengths, self.n_features_)

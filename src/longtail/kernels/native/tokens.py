@@ -183,8 +183,12 @@ def _count_text(
                     if n_terms == len(hashes):
                         return n_terms, n_out, True
                     at = ends[n_terms - 1] if n_terms > 0 else 0
-                    n_codes = last - first if chars else lasts[last - 1] - firsts[first] + last - first
-                    if at + 4 * n_codes > len(letters):
+                    n_letters = last - first
+                    if not chars:
+                        n_letters -= 1
+                        for unit in range(first, last):
+                            n_letters += lasts[unit] - firsts[unit]
+                    if at + 4 * n_letters > len(letters):
                         return n_terms, n_out, True
                     for unit in range(first, last):
                         if chars:

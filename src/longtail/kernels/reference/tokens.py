@@ -104,9 +104,9 @@ def count_terms(
     ends, letters             all terms in UTF-8, and where each ends
     place                     scratch, one number a term
 
-    With `learn`, new terms are added to the table, else they are dropped. Fewer rows than texts come back
-    where `hashes` was full, or `letters` had no room for 4 bytes a character of a term and of the blank after each
-    word. Terms of the text that found no room may be in the table, but the text is not counted.
+    With `learn`, new terms are added to the table, else they are dropped. Fewer rows than texts come back where
+    `hashes` was full, or `letters` had no room for 4 bytes a character of a term. Some terms of the text that
+    found no room may be in the table, but the text is not counted.
     """
     lowercase = chart[ord("A")] & CODE == ord("a")
     stop = set(stop_hashes.tolist())
@@ -125,8 +125,7 @@ def count_terms(
         for term, term_hash in found:
             if term_hash not in known and learn:
                 at = int(ends[len(known) - 1]) if known else 0
-                room = 4 * (len(term) if chars else len(term) + 1)
-                if len(known) == len(hashes) or at + room > len(letters):
+                if len(known) == len(hashes) or at + 4 * len(term) > len(letters):
                     return _counted(rows, learn, known, slots, hashes, df, tf)
                 encoded = np.frombuffer(term.encode(), np.uint8)
                 letters[at : at + len(encoded)] = encoded
