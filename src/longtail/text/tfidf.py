@@ -30,7 +30,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
 from longtail.text.columns import bytes_of, bytes_of_text, column_named, columns_of, spans_of
 from longtail.text.fields import TfidfOptions
-from longtail.text.rows import GatheredRows
+from longtail.text.gathered import GatheredRows
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
 
 Part = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]

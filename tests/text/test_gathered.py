@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.text.rows import GatheredRows
+from longtail.text.gathered import GatheredRows
 
 
 def test_gathered_rows_make_a_matrix_of_just_their_size() -> None:
