@@ -32,6 +32,8 @@ from longtail.types import LabelMatrix
 
 _SOLVERS = {"squared_hinge": solve_squared_hinge, "logistic": solve_logistic}
 _QUANTA = 32767
+_NEVER = -100.0
+"""Margin with a child that no text has: what it learned from negatives alone would be better than most children's."""
 _SHARD_WORK = 1 << 34
 """Non-zeros times lanes of one shard: half a minute or so, what a kill may cost."""
 
@@ -153,8 +155,9 @@ class _LevelTrainer:
         self.solve = _SOLVERS[options.loss]
         self.position = np.empty(level.n_children, np.int64)
         self.position[level.children] = np.arange(level.n_children)
-        frequency = np.maximum(examples.members.texts_per_label(), 1)[level.children]
-        self.cost_factor = (frequency**-options.cost_decay).astype(np.float32)  # (n_children,) by place
+        frequency = examples.members.texts_per_label()[level.children]  # (n_children,) by place
+        self.cost_factor = (np.maximum(frequency, 1) ** -options.cost_decay).astype(np.float32)
+        self.absent = frequency == 0
         self.scratch = PerThread(features.scratch)
 
     def shards(self) -> Iterator[range]:
@@ -230,13 +233,15 @@ class _LevelTrainer:
             np.float32(options.bias), np.float32(options.tolerance), options.max_passes,
             np.uint64(self.seed * 1_000_003 + first), weights,
         )  # fmt: skip
+        weights[:, :n_lanes][:, self.absent[first:stop]] = 0
         threshold = np.float32(max(options.threshold, 1e-30))
         none = np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.float32)
         n = prune(weights, order, n_lanes, threshold, *none)
         kept = np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.float32)
         if n:
             prune(weights, order, n_lanes, threshold, *kept)
-        return *kept, weights[-1, :n_lanes] * np.float32(options.bias)
+        bias = weights[-1, :n_lanes] * np.float32(options.bias)
+        return *kept, np.where(self.absent[first:stop], np.float32(_NEVER), bias)
 
 
 @dataclass(frozen=True, eq=False)
