@@ -6,7 +6,11 @@ manifest. All faults of a configuration are reported in one message, each with i
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,9 +21,7 @@ from longtail.errors import ConfigError, did_you_mean
 class Options(BaseModel):
     """Base of all option groups."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, validate_default=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None, source: str = "") -> Self:
@@ -32,6 +34,23 @@ class Options(BaseModel):
     def plain(self) -> dict[str, Any]:
         """These options as plain data that `of` reads back."""
         return self.model_dump(mode="json")
+
+
+def help_of(cls: type[BaseModel]) -> dict[str, str]:
+    """The docstring under each field, of `cls` and what it inherits.
+
+    Read from the source when it is asked for: pydantic would read it on every start of every program.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not (issubclass(base, BaseModel) and base.__module__.partition(".")[0] != "pydantic"):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        for field, below in pairwise(body):
+            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found[field.target.id] = " ".join(str(below.value.value).split())
+    return found
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""Options as people write them: TOML with their help as comments, and `ranker.threshold=0.05`.
+
+    options_toml(options)                         ->  a file that `--config` reads back
+    with_settings(plain, ["ranker.threshold=1"])  ->  plain options with these values laid over
+
+In a setting a number or `*` picks members of a list: `features.blocks.0.weight=2`, `features.blocks.*.min_df=3`.
+Values are TOML; what is not TOML is taken as a word.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from longtail.errors import ConfigError
+from longtail.options import Options, help_of
+
+_COLUMNS = 100
+
+
+def options_toml(options: Options, title: str = "") -> str:
+    """All options with their values and help."""
+    lines = [*_comment(title), ""] if title else []
+    lines += _group(options, "")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def with_settings(options: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """A copy of `options` (plain data, all of them) in which each `path=value` is set; unknown names are kept."""
+    changed = copy.deepcopy(dict(options))
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        steps = [step.strip() for step in path.split(".")]
+        if not equals or not all(steps):
+            raise ConfigError(f"a setting must be option=value, such as ranker.threshold=0.05, got '{setting}'")
+        _set(changed, steps, _value(value.strip()), path.strip())
+    return changed
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _set(group: Any, steps: list[str], value: Any, path: str) -> None:
+    step, rest = steps[0], steps[1:]
+    if isinstance(group, list):
+        keys: list[Any] = list(range(len(group))) if step == "*" else [int(step)] if step.isdecimal() else []
+        if not keys or keys[-1] >= len(group):
+            known = f"a number from 0 to {len(group) - 1}, or *" if group else "nothing, the list is empty"
+            raise ConfigError(f"{path}: '{step}' must be {known}")
+    else:
+        keys = [step]
+    for key in keys:
+        if not rest:
+            group[key] = value
+        else:
+            inner = group[key] if isinstance(group, list) else group.get(key)
+            if not isinstance(inner, dict | list):
+                inner = group[key] = {}
+            _set(inner, rest, value, path)
+
+
+def _group(options: BaseModel, path: str, helpful: bool = True) -> Iterator[str]:
+    about = help_of(type(options)) if helpful else {}
+    inner = []
+    for name in type(options).model_fields:
+        value = getattr(options, name)
+        if isinstance(value, BaseModel) or _is_list_of_groups(value):
+            inner.append((name, value))
+            continue
+        yield from _comment(about.get(name, ""))
+        yield f"# {name} is not set" if value is None else f"{name} = {_toml(value)}"
+    for name, value in inner:
+        dotted = f"{path}{name}"
+        for number, group in enumerate(value if isinstance(value, tuple) else [value]):
+            yield ""
+            if number == 0:
+                yield from _comment(about.get(name, ""))
+            yield f"[[{dotted}]]" if isinstance(value, tuple) else f"[{dotted}]"
+            yield from _group(group, f"{dotted}.", helpful and number == 0)
+
+
+def _is_list_of_groups(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], BaseModel)
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split()), _COLUMNS, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )

@@ -1,0 +1,105 @@
+"""Options as TOML and as `path=value`."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from pydantic import PositiveInt
+
+from longtail.errors import ConfigError
+from longtail.methods.linear import LinearOptions
+from longtail.options import Options, help_of
+from longtail.presets import load_preset, preset_names
+from longtail.settings import options_toml, with_settings
+
+
+class Inner(Options):
+    """A group."""
+
+    size: PositiveInt = 3
+    """How many, and a long
+    line more."""
+    word: str | None = None
+    """A word."""
+
+
+class Outer(Options):
+    """All groups."""
+
+    parts: tuple[Inner, ...] = (Inner(), Inner(size=4))
+    """Some parts."""
+    one: Inner = Inner()
+    """One part."""
+    name: str = 'a "quoted" name'
+    """The name."""
+    undocumented: bool = True
+
+
+class Heir(Inner):
+    """Has what its parent has."""
+
+    size: PositiveInt = 5
+    more: float = 1e-5
+    """Something more."""
+
+
+def test_toml_shows_values_with_their_help_and_is_read_back() -> None:
+    text = options_toml(Outer(), "a title")
+    assert text.startswith("# a title\n")
+    assert "# How many, and a long line more.\nsize = 3" in text
+    assert text.count("# Some parts.") == 1
+    assert text.count("[[parts]]") == 2
+    assert "# word is not set" in text
+    assert Outer.of(tomllib.loads(text)) == Outer()
+
+
+def test_help_is_that_of_the_class_and_of_its_parents() -> None:
+    assert help_of(Heir) == {"size": "How many, and a long line more.", "word": "A word.", "more": "Something more."}
+
+
+@pytest.mark.parametrize("preset", [None, *preset_names("linear")])
+def test_the_toml_of_every_preset_is_read_back(preset: str | None) -> None:
+    options = LinearOptions.of(load_preset(preset) if preset else {})
+    assert LinearOptions.of(tomllib.loads(options_toml(options))) == options
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("one.size=7", {"one": Inner(size=7)}),
+        ("one.word = true blue", {"one": Inner(word="true blue")}),
+        ('name="x"', {"name": "x"}),
+        ("parts.1.size=9", {"parts": (Inner(), Inner(size=9))}),
+        ("parts.*.word=w", {"parts": (Inner(word="w"), Inner(size=4, word="w"))}),
+        ("parts=[{size = 1}]", {"parts": (Inner(size=1),)}),
+        ("name=a=b", {"name": "a=b"}),
+    ],
+)
+def test_a_setting_changes_what_its_path_names(setting: str, expected: dict[str, Any]) -> None:
+    assert Outer.of(with_settings(Outer().plain(), [setting])) == Outer(**expected)
+
+
+def test_later_settings_win_and_the_given_options_stay_as_they_are() -> None:
+    plain = Outer().plain()
+    assert with_settings(plain, ["one.size=1", "one.size=2"])["one"]["size"] == 2
+    assert plain == Outer().plain()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("one.size", "must be option=value"),
+        ("=3", "must be option=value"),
+        ("one..size=3", "must be option=value"),
+        ("parts.2.size=3", "'2' must be a number from 0 to 1, or \\*"),
+        ("one.siz=3", "unknown option 'one.siz'; did you mean 'size'"),
+        ("parts.*.siz=3", "unknown option 'parts.0.siz'; did you mean 'size'"),
+        ("one.size=0", "one.size must be greater than 0, got 0"),
+        ("one.size.x=0", "one.size must be a valid integer"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_with_its_path(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Outer.of(with_settings(Outer().plain(), [setting]))
