@@ -140,6 +140,7 @@ def test_several_kinds_lie_side_by_side_with_equal_weight() -> None:
     np.testing.assert_allclose(both, np.hstack([one, other]) / np.sqrt(2), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # of a variance that is zero
 @pytest.mark.parametrize("names", [["a"], ["a", "b"], ["same", "same"], ["", " "], ["…", "–", "!"]])
 def test_names_that_say_little_still_give_vectors(names: list[str]) -> None:
     ids = [f"id{i}" for i in range(len(names))]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from longtail.linear.training import Examples, SolverOptions, fit_layer
 from longtail.types import LabelMatrix
 
 ONE = LocalEngine(1)
+DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
 N_TEXTS, N_FEATURES = 50, 25
 
 
@@ -36,22 +38,6 @@ def flat_layer(n_labels: int, engine: LocalEngine = ONE, **options: Any) -> Laye
     return fit_layer(Rows.of(texts()), level, examples, SolverOptions(**options), 3, engine)
 
 
-def dense_weights(layer: Layer, n_features: int = N_FEATURES) -> tuple[Any, Any]:
-    """(n_features, n_children) and (n_children,) by child id, read as `kernels.reference.beam` describes the chunks."""
-    n_children = len(layer.children)
-    weights, bias = np.zeros((n_features, n_children)), np.zeros(n_children)
-    for cluster in range(len(layer.child_ptr) - 1):
-        first, last = layer.child_ptr[cluster], layer.child_ptr[cluster + 1]
-        own = layer.children[first:last]
-        bias[own] = layer.bias[first:last]
-        for row in range(layer.row_ptr[cluster], layer.row_ptr[cluster + 1]):
-            start, stop = (int(layer.entry_base[cluster]) + int(layer.row_entry[row + cluster + e]) for e in (0, 1))
-            child = layer.entry_child[start:stop]
-            values = layer.entry_value[start:stop] * layer.scale[first:last][child].astype(np.float64)
-            weights[layer.row_feature[row], own[child]] = values
-    return weights, bias
-
-
 def solved(first: int, stop: int, n_labels: int, tolerance: float) -> Any:
     """The float weights of labels first..stop from the solver itself."""
     matrix, targets = texts(), np.zeros((N_TEXTS, LANES), np.int8)
@@ -67,8 +53,10 @@ def solved(first: int, stop: int, n_labels: int, tolerance: float) -> Any:
 
 @pytest.mark.parametrize("n_labels", [1, 5, 16, 17, 40])
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 5.0])
-def test_stored_weights_are_the_solvers_but_for_rounding_and_pruning(n_labels: int, threshold: float) -> None:
-    weights, bias = dense_weights(flat_layer(n_labels, threshold=threshold, tolerance=0.01))
+def test_stored_weights_are_the_solvers_but_for_rounding_and_pruning(
+    dense_weights: DenseWeights, n_labels: int, threshold: float
+) -> None:
+    weights, bias = dense_weights(flat_layer(n_labels, threshold=threshold, tolerance=0.01), N_FEATURES)
     blocks = range(0, n_labels, LANES)
     exact = np.concatenate([solved(at, min(at + LANES, n_labels), n_labels, 0.01) for at in blocks], axis=1)
     np.testing.assert_array_equal(bias, exact[-1])
@@ -94,7 +82,9 @@ def test_all_weights_may_be_pruned() -> None:
 
 @pytest.mark.parametrize("n_texts", [1, FEW_TEXTS, FEW_TEXTS + 1])
 @pytest.mark.parametrize("power", [0, 1, 3])
-def test_the_best_children_are_those_of_a_plain_matrix_product(n_texts: int, power: int) -> None:
+def test_the_best_children_are_those_of_a_plain_matrix_product(
+    dense_weights: DenseWeights, n_texts: int, power: int
+) -> None:
     index = index_of_groups([[np.array([0, 3, 4]), np.array([1, 2]), np.arange(5, 25)]], 25)
     level = index.levels()[1]
     layer = fit_layer(Rows.of(texts()), level, Examples.of(labels(25), level), SolverOptions(), engine=ONE)
@@ -104,7 +94,7 @@ def test_the_best_children_are_those_of_a_plain_matrix_product(n_texts: int, pow
     scores = -rng.random(clusters.shape).astype(np.float32)
     best, best_scores = layer.best(Rows.of(part), clusters, scores, 30, 0.5, power)
 
-    weights, bias = dense_weights(layer)
+    weights, bias = dense_weights(layer, N_FEATURES)
     own = log_score(part @ weights + bias, power)
     expected = np.full((n_texts, 25), -np.inf)
     for i, j in np.ndindex(clusters.shape):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_t
 from longtail.types import LabelMatrix
 
 ONE = LocalEngine(1)
+DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
+PlainScores = Callable[..., tuple[Any, Any]]
 N_TEXTS, N_FEATURES, N_LABELS = 60, 40, 24
 LABELS = np.arange(N_LABELS)
 INDEX = index_of_groups([np.split(LABELS, [10]), np.split(LABELS, [4, 10, 17])], N_LABELS)
@@ -49,28 +53,19 @@ def train(
     return fit_tree(Rows.of(features), labels, index, *options, engine=ONE)
 
 
-def dense_weights(layer: Layer) -> tuple[Any, Any]:
-    """(n_features, n_children) and (n_children,) by child id."""
-    weights, bias = np.zeros((N_FEATURES, len(layer.children))), np.zeros(len(layer.children))
-    for cluster in range(len(layer.child_ptr) - 1):
-        first, last = layer.child_ptr[cluster], layer.child_ptr[cluster + 1]
-        own = layer.children[first:last]
-        bias[own] = layer.bias[first:last]
-        rows = slice(layer.row_ptr[cluster], layer.row_ptr[cluster + 1])
-        entries = slice(layer.entry_base[cluster], layer.entry_base[cluster + 1])
-        ends = layer.row_entry[rows.start + cluster : rows.stop + cluster + 1].astype(int)
-        feature = np.repeat(layer.row_feature[rows], np.diff(ends))
-        child = layer.entry_child[entries]
-        weights[feature, own[child]] = layer.entry_value[entries] * layer.scale[first:last][child].astype(np.float64)
-    return weights, bias
+@pytest.fixture
+def plain_scores(dense_weights: DenseWeights) -> PlainScores:
+    return partial(scores_by, dense_weights)
 
 
-def plain_scores(tree: LinearTree, index: LabelIndex, texts: Any, search: SearchOptions) -> tuple[Any, Any]:
+def scores_by(
+    dense_weights: DenseWeights, tree: LinearTree, index: LabelIndex, texts: Any, search: SearchOptions
+) -> tuple[Any, Any]:
     """Log scores of all labels, −inf where the beam did not reach, and of the last clusters that it did reach."""
     above = np.zeros((texts.shape[0], 1))
     for number, (layer, parent) in enumerate(zip(tree.layers, index.parents, strict=True)):
         last = number + 1 == len(tree.layers)
-        weights, bias = dense_weights(layer)
+        weights, bias = dense_weights(layer, N_FEATURES)
         own = log_score(texts @ weights + bias, search.label_power if last else search.cluster_power)
         share = search.cluster_weight if last else 1.0
         below = share * np.where(np.isfinite(above), above, 0)[:, parent] + own
@@ -97,7 +92,7 @@ def plain_scores(tree: LinearTree, index: LabelIndex, texts: Any, search: Search
 )
 @pytest.mark.parametrize("index", [INDEX, LabelIndex.flat(N_LABELS)], ids=["tree", "flat"])
 def test_predictions_are_those_of_plain_dense_arithmetic(
-    index: LabelIndex, search: dict[str, Any], negatives: str
+    plain_scores: PlainScores, index: LabelIndex, search: dict[str, Any], negatives: str
 ) -> None:
     options = SearchOptions(**search)
     tree = train(index, options, negatives=negatives)
@@ -117,7 +112,7 @@ def test_predictions_are_those_of_plain_dense_arithmetic(
         assert (reached & clear).sum() > reached.sum() / 2
 
 
-def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster() -> None:
+def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster(plain_scores: PlainScores) -> None:
     search = SearchOptions(beam=2, cluster_weight=1.0)
     tree = train(search=search)
     texts = problem(seed=1)[0]
@@ -135,7 +130,7 @@ def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster() -> N
         assert len(kept) <= 2 * INDEX.sizes().max()
 
 
-def test_what_the_clusters_miss_no_ranker_can_find() -> None:
+def test_what_the_clusters_miss_no_ranker_can_find(plain_scores: PlainScores) -> None:
     search = SearchOptions(beam=1)
     features, labels = problem()
     tree = train(search=search)
@@ -217,11 +212,13 @@ def test_one_cluster_is_plain_one_against_all_on_texts_with_labels() -> None:
     assert same_bits(train(root, negatives="cluster").layers[-1], plain.layers[-1])
 
 
-def test_one_label_a_cluster_gives_rankers_that_say_yes() -> None:
+def test_one_label_a_cluster_gives_rankers_that_say_yes(dense_weights: DenseWeights) -> None:
     features, labels = problem()
     alone = LabelIndex((np.zeros(N_LABELS, np.int32), LABELS.astype(np.int32)))
     for loss in ("squared_hinge", "logistic"):
-        weights, bias = dense_weights(train(alone, negatives="cluster", loss=loss, threshold=0.0).layers[-1])
+        weights, bias = dense_weights(
+            train(alone, negatives="cluster", loss=loss, threshold=0.0).layers[-1], N_FEATURES
+        )
         margins = features @ weights + bias
         for text in range(N_TEXTS):
             assert (margins[text, labels[text]] > 0).all()
