@@ -177,6 +177,17 @@ def test_terms_are_found_or_added(first: list[int], then: list[int]) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("n_terms", [31, 32, 33, 500])
+def test_long_rows_come_in_order_too(n_terms: int) -> None:
+    rng = np.random.default_rng(0)
+    ids, counts = rng.permutation(n_terms).astype(np.int32), rng.integers(1, 9, n_terms).astype(np.int32)
+    given_ = (np.array([0, n_terms]), ids, counts, 1, np.empty(0, np.int32), np.zeros(1, np.int64),
+              rng.uniform(1, 9, n_terms).astype(np.float32), np.ones(1), np.ones(1, np.bool_))  # fmt: skip
+    one, other = native.weigh(*given_), reference.weigh(*given_)
+    agree(one[:2], other[:2])
+    np.testing.assert_allclose(one[2], other[2], atol=1e-6)
+
+
 @few
 @given(st.data())
 def test_native_and_reference_weigh_alike(data: st.DataObject) -> None:

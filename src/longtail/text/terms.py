@@ -32,7 +32,7 @@ Table = tuple[NDArray[np.int32], NDArray[np.uint64]]
 Counted = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 """Terms of some texts: indptr (n_texts + 1,), ids, counts."""
 
-NO_WORDS: Table = (np.full(1, -1, np.int32), np.zeros(1, np.uint64))
+NO_WORDS: Table = (np.full(1, -1, np.int32), np.empty(0, np.uint64))
 _UNLIMITED = 1 << 62
 _FIRST_TERMS = 1 << 12
 _NO_INT64, _NO_BYTES = np.empty(0, np.int64), np.empty(0, np.uint8)
