@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 import shutil
@@ -38,6 +39,8 @@ _DTYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What reading arbitrary bytes as JSON, and as ours, may raise."""
 
 
 class Folder:
@@ -60,7 +63,7 @@ class Folder:
         file = self._file(f"{name}.arrow")
         try:
             return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, OSError) as error:
             raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
 
     def __contains__(self, file: str) -> bool:
@@ -94,8 +97,8 @@ class FolderWriter:
 @contextmanager
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     """Build a folder of `kind` and put it at `path` in one step when the block ends without error."""
-    final = Path(path)
-    check_replaceable(final, kind)
+    check_replaceable(path, kind)
+    final = Path(path).resolve()  # what a link points to is replaced, the link stays
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +111,7 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise LongtailError(
-            f"cannot write {final}: {reason}; nothing there was changed. Free some space or choose another place."
+            f"cannot write {path}: {reason}; nothing there was changed. Free some space or choose another place."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -117,9 +120,12 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Refuse a target that is somebody's other folder or file, or that cannot be written."""
     path = Path(path)
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _kind_of(path) == kind)):
-        raise LongtailError(f"{path} exists and is not a longtail {kind}; choose another place")
-    parent = next(folder for folder in [*path.absolute().parents] if folder.exists())
+    try:
+        if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _kind_of(path) == kind)):
+            raise LongtailError(f"{path} exists and is not a longtail {kind}; choose another place")
+        parent = next(folder for folder in path.absolute().parents if folder.exists())
+    except OSError as error:
+        raise LongtailError(f"cannot write {path}: {error.strerror}; choose another place") from error
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise LongtailError(f"cannot write {path}: {parent} is not a writable folder; choose another place")
 
@@ -151,13 +157,16 @@ def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         header = json.loads(data[8:start])
         header.pop("__metadata__", None)
         return {name: _view(data, start, **facts) for name, facts in header.items()}
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (*_DAMAGE, OSError) as error:
         raise ModelFormatError(f"{path} is damaged ({error}); save the model again") from error
 
 
 def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray[Any, Any]:
-    count = int(np.prod(shape))
-    return np.frombuffer(data, np.dtype(_DTYPES[dtype]), count, start + data_offsets[0]).reshape(shape)
+    kind, count = np.dtype(_DTYPES[dtype]), math.prod(shape)
+    first, last = data_offsets
+    if min(first, *shape, 0) < 0 or last - first != count * kind.itemsize:
+        raise ValueError(f"{dtype} {shape} does not fit in bytes {first} to {last}")
+    return np.frombuffer(data, kind, count, start + first).reshape(shape)
 
 
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
@@ -165,14 +174,16 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        version, found = int(manifest["format"]), str(manifest["kind"])
-        checked = manifest.pop("checksum") == _checksum_of(manifest)
-    except (ValueError, KeyError, TypeError) as error:
+        version = int(manifest["format"])
+        if version > FORMAT_VERSION:
+            raise ModelFormatError(
+                f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
+            )
+        found, checked = str(manifest["kind"]), manifest.pop("checksum") == _checksum_of(manifest)
+    except ModelFormatError:
+        raise
+    except (*_DAMAGE, OSError) as error:
         raise ModelFormatError(f"{path / MANIFEST} is damaged ({error!r}); save the model again") from error
-    if version > FORMAT_VERSION:
-        raise ModelFormatError(
-            f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
-        )
     if found != kind:
         raise ModelFormatError(f"{path} holds a {found}, not a {kind}")
     if not checked:
@@ -208,14 +219,13 @@ def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
 def _swap_in(temporary: Path, final: Path) -> None:
     """Rename into place; an older folder is moved aside first and deleted only when the new one stands."""
     aside = final.with_name(f".{final.name}.{os.getpid()}.old")
-    if final.exists():
-        final.rename(aside)
     try:
+        if final.exists():
+            final.rename(aside)
         temporary.rename(final)
-    except OSError:
-        if aside.exists():
+    finally:
+        if aside.exists() and not final.exists():  # an error, or Ctrl-C between the two
             aside.rename(final)
-        raise
     shutil.rmtree(aside, ignore_errors=True)
 
 
