@@ -25,6 +25,7 @@ from longtail.metrics.hits import judge
 from longtail.progress import SILENT, Progress
 from longtail.types import LabelMatrix, TopK
 
+DEV = "dev"
 SHOWN = 5
 """Labels a text that reports look at; at least so many are predicted."""
 
@@ -104,6 +105,7 @@ def evaluate_model(
     """
     options = options or MetricOptions()
     truth, vocabulary = truth_for(model, split)
+    model.top_k(split.take(np.arange(min(2, len(split)))), 1, threads=threads)  # kernels are loaded on first use
     start = time.perf_counter()
     predicted = model.top_k(split, max(*options.at, SHOWN), threads=threads, progress=progress)
     predict_s = time.perf_counter() - start
@@ -155,18 +157,30 @@ def occurs_in(split: Split, other: Split) -> NDArray[np.bool_]:
     return np.asarray(pc.is_in(texts, value_set=other.texts[TEXT]), bool)
 
 
-def held_out_part(model: Method, dataset: Dataset) -> Split:
-    """The part of the training texts that the model was not trained on, drawn again as it was then."""
+def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tuple[str, Split]:
+    """The part of `dataset` to evaluate on, and what it is called.
+
+    By default dev, the part that was held out of training, or the only part there is; never the training texts.
+    """
+    if name is not None and (name in dataset.splits or name != DEV):
+        return name, dataset.split(name)
+    if DEV in dataset.splits:
+        return DEV, dataset.dev
     held_out = model.facts_.get("held_out")
-    if not held_out:
-        raise DataError(
-            f"{dataset.name} has no dev part, and the model was trained on all of its training texts: scores on them "
-            "would flatter; train with --hold-out, or name another --split"
-        )
-    drawn = dataset.hold_out(**held_out)
-    if drawn.train.fingerprint != model.facts_["fingerprint"]:
-        raise DataError(
-            f"{dataset.name} has no dev part, and is not the data that the model was trained on: which texts were held "
-            "out cannot be told; name another --split"
-        )
-    return drawn.dev
+    if held_out and "train" in dataset.splits:
+        drawn = dataset.hold_out(**held_out)
+        if drawn.train.fingerprint == model.facts_["fingerprint"]:
+            return "dev (held out)", drawn.dev
+    if name is None and len(dataset.splits) == 1:
+        [(only, split)] = dataset.splits.items()
+        if split.fingerprint != model.facts_["fingerprint"]:
+            return only, split
+    reason = (
+        "is not what the model was trained on, so which texts were held out cannot be told"
+        if held_out
+        else "the model was trained without --hold-out: scores on its training texts would flatter"
+    )
+    parts = ", ".join(dataset.splits)
+    raise DataError(
+        f"{dataset.name} has no dev part (it has {parts}), and {reason}; train with --hold-out or name a --split"
+    )

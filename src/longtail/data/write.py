@@ -29,7 +29,7 @@ def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", "
         raise DataError(f"only texts can be written into a folder, split '{featured}' has only features")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise DataError(f"{path} exists; choose a new or an empty folder")
-    with _whole(path) as temporary:
+    with whole(path) as temporary:
         temporary.mkdir(parents=True)
         folder.write(dataset, temporary, compression)
         if path.exists():
@@ -43,7 +43,7 @@ def write_split(split: Split, path: str | Path) -> None:
     if suffix not in (*folder.SUFFIXES, *table.SUFFIXES):
         known = ", ".join((*folder.SUFFIXES, *table.SUFFIXES))
         raise DataError(f"a file of texts must end in {known} (before .gz or .zst), got {path.name}")
-    with _whole(path) as temporary:
+    with whole(path) as temporary:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         if suffix in table.SUFFIXES:
             table.write(split, temporary)
@@ -52,7 +52,7 @@ def write_split(split: Split, path: str | Path) -> None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """A place to write to that takes the place of `path` when all went well."""
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:

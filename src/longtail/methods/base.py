@@ -108,7 +108,7 @@ class Method(ABC):
         `work` is a folder for finished stages: a run that was killed goes on there with `resume`.
         """
         split = texts if isinstance(texts, Split) else Split.of(texts, _given(labels), vocabulary)
-        self._check(split)
+        self.check(split)
         key = {"options": self.options.plain(), "data": split.fingerprint, "longtail": version("longtail")}
         stages = FolderStages.open(work, key, resume) if work else NO_STAGES
         frequency = split.labels.texts_per_label()
@@ -207,7 +207,8 @@ class Method(ABC):
     @abstractmethod
     def _open(self, folder: Folder) -> None: ...
 
-    def _check(self, split: Split) -> None:
+    def check(self, split: Split) -> None:
+        """Refuse what cannot be trained on."""
         n_labels = int((split.labels.texts_per_label() > 0).sum())
         if len(split) == 0:
             raise DataError("training needs texts, got none")

@@ -1,0 +1,56 @@
+"""Arguments and options that several commands share, with their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DATA_PANEL = "How data are read"
+RUN_PANEL = "How the command runs"
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A folder, a file, or the name of a bundled data set (debtags).")
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+
+Format = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The format, where files do not tell.", rich_help_panel=DATA_PANEL),
+]
+TextColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column that holds the text.", rich_help_panel=DATA_PANEL)
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column that holds the labels.", rich_help_panel=DATA_PANEL)
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="What stands between two labels in a cell.", rich_help_panel=DATA_PANEL),
+]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OPTION=VALUE",
+        help="Another option of the format (delimiter=|, on_bad_utf8=replace) or of the vocabulary "
+        "(vocabulary.language=de, vocabulary.ids=notation). May be repeated.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vocabulary", metavar="FILE", help="Label names, tab-separated or SKOS.", rich_help_panel=DATA_PANEL
+    ),
+]
+
+MethodName = Annotated[
+    str,
+    typer.Option("--method", "--preset", "-m", metavar="NAME", help="A method, or a preset of it (longtail methods)."),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="Threads to use; all cores by default.", rich_help_panel=RUN_PANEL)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=RUN_PANEL)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=RUN_PANEL)]

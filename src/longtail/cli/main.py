@@ -1,0 +1,94 @@
+"""The table of commands, and the one place where errors become one line and an exit code.
+
+0  done        1  data check found faults        2  bad input, nothing was done        130  interrupted
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from longtail.cli import data, demo, evaluate, predict, show, train
+from longtail.errors import LongtailError
+
+app = typer.Typer(
+    name="longtail",
+    help="Tag texts with the right few labels out of thousands to millions.",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("predict")(predict.predict)
+app.command("evaluate")(evaluate.evaluate)
+app.command("info")(show.info)
+app.command("methods")(show.methods)
+
+config_app = typer.Typer(help="Options of the methods.")
+config_app.command("show")(show.config_show)
+config_app.command("check")(show.config_check)
+app.add_typer(config_app, name="config")
+
+data_app = typer.Typer(help="Data sets: look at them, convert them.")
+data_app.command("check")(data.check)
+data_app.command("convert")(data.convert)
+app.add_typer(data_app, name="data")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import longtail
+
+        typer.echo(f"longtail {longtail.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def longtail(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Tag texts with the right few labels out of thousands to millions."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(given or ["--help"], prog_name="longtail", standalone_mode=False)
+    except LongtailError as error:
+        return _fail(str(error))
+    except typer.TyperException as error:
+        return _fail(_usage(error))
+    except typer.Abort:
+        return _interrupted()
+    except MemoryError:
+        return _fail("the machine's memory is full; use fewer features, or a machine with more")
+    if code == 130:
+        return _interrupted()
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What was wrong with the command, and where its help is."""
+    context = getattr(error, "ctx", None)
+    words = " ".join(error.format_message().split()).rstrip(".")
+    return f"{words} ({context.command_path if context else 'longtail'} --help)"
+
+
+def _fail(message: str) -> int:
+    typer.echo(f"longtail: {' '.join(message.split())}", err=True)
+    return 2
+
+
+def _interrupted() -> int:
+    typer.echo("longtail: interrupted", err=True)
+    return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
