@@ -11,17 +11,37 @@ from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
+
+
+class _Cache(FunctionCache):
+    """numba's cache, but a kernel found in it is run at once.
+
+    numba itself first loads everything that compiling may need, which takes longer (0.3 s) than opening a model and
+    tagging a text. Compiled code needs the runtime alone; whoever compiles loads the rest all the same.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function whose floating point order must be kept."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return _cached(numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def loose_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function whose sums may be reordered, so that loops over lanes become vectors."""
     flags = {"contract", "reassoc", "nsz", "arcp"}
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=flags)(function)
+    return _cached(numba.njit(nogil=True, error_model="numpy", fastmath=flags)(function))
+
+
+def _cached(dispatcher: Any) -> Callable[..., Any]:
+    dispatcher._cache = _Cache(dispatcher.py_func)
+    return dispatcher  # type: ignore[no-any-return]
 
 
 class _Compiling(event.Listener):
