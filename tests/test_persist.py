@@ -389,7 +389,7 @@ def test_arrays_that_do_not_fit_their_file_are_refused(tmp_path: Path, header: A
 def test_a_damaged_table_is_a_table_or_a_clear_error(model: Path) -> None:
     file = model / "labels.arrow"
     whole, found = file.read_bytes(), set()
-    for at in range(len(whole)):
+    for at in range(0, len(whole), 5):
         file.write_bytes(whole)
         flip(file, at)
         try:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Self
+from types import UnionType
+from typing import Any, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,7 +23,7 @@ from longtail.errors import ConfigError, did_you_mean
 class Options(BaseModel):
     """Base of all option groups."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None, source: str = "") -> Self:
@@ -72,32 +74,48 @@ def _with_tuples(value: Any) -> Any:
 
 
 def _explain(cls: type[BaseModel], error: ValidationError, source: str) -> str:
-    prefix = f"{source}: " if source else ""
-    faults = []
-    for fault in error.errors(include_url=False):
-        path = ".".join(str(step) for step in fault["loc"])
-        if fault["type"] == "extra_forbidden":
-            hint = did_you_mean(str(fault["loc"][-1]), _siblings(cls, fault["loc"]))
-            faults.append(f"unknown option '{path}'{hint}")
+    """All faults in one line; where no branch of a union fits, that is one fault."""
+    found = error.errors(include_url=False)
+    faults: dict[str, tuple[list[str], str]] = {}  # path or whole text -> rules, input
+    for fault in found:
+        unknown = fault["loc"][-1:] if fault["type"] == "extra_forbidden" else ()
+        steps, group = _located(cls, fault["loc"][: len(fault["loc"]) - len(unknown)])
+        path = ".".join(map(str, (*steps, *unknown)))
+        if unknown:
+            hint = did_you_mean(str(unknown[0]), group.model_fields if group else [])
+            faults[f"unknown option '{path}'{hint}"] = [], ""
         elif fault["type"] == "value_error":
-            faults.append(f"{path}: {fault['ctx']['error']}" if path else str(fault["ctx"]["error"]))
-        else:
-            rule = fault["msg"].replace("Input should be", "must be")
-            faults.append(f"{path} {rule}, got {fault['input']!r}")
-    return prefix + "; ".join(faults)
+            reason = str(fault["ctx"]["error"])
+            faults[f"{path}: {reason}" if path else reason] = [], ""
+        elif not (fault["type"] == "too_short" and any(_inside(other["loc"], fault["loc"]) for other in found)):
+            rule = re.sub(r"^\w+ should ", "", fault["msg"])  # "Input should be ..."
+            faults.setdefault(path, ([], f", got {fault['input']!r}"))[0].append(rule)
+    lines = [text + (f" must {', or '.join(rules)}{got}" if rules else "") for text, (rules, got) in faults.items()]
+    return (f"{source}: " if source else "") + "; ".join(lines)
 
 
-def _siblings(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields beside the unknown one at `location`."""
-    group: Any = cls
-    for step in location[:-1]:
-        if isinstance(step, int) or not hasattr(group, "model_fields"):
+def _inside(inner: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    """A list with a fault in an item is also called too short, as if the item were not there."""
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
+
+
+def _located(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel] | None]:
+    """The steps of a path, without the names of union branches that pydantic puts in; and the group it ends in."""
+    group: type[BaseModel] | None = cls
+    path, below = [], None
+    for step in location:
+        fields = group.model_fields if group else {}
+        if step in fields:
+            below = fields[str(step)].annotation
+            group = _model_in(below)
+        elif isinstance(step, str) and _has_union(below):
             continue
-        field = group.model_fields.get(step)
-        group = _model_in(field.annotation) if field else None
-        if group is None:
-            return []
-    return list(getattr(group, "model_fields", {}))
+        path.append(str(step))
+    return path, group
+
+
+def _has_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType) or any(_has_union(inner) for inner in get_args(annotation))
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

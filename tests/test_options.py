@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, PositiveInt, ValidationError, model_validator
+
+from longtail.errors import ConfigError
+from longtail.options import Options, help_of, merge
+
+
+class Inner(Options):
+    """A group."""
+
+    beam: PositiveInt = 10
+    """How wide."""
+    rule: Literal["sum", "max"] = "sum"
+    """Which rule,
+    told in two lines."""
+    limit: PositiveInt | Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = "auto"
+    """A union."""
+
+
+class More(Inner):
+    """A group that inherits."""
+
+    share: float = 0.5
+    """Between."""
+
+
+class Outer(Options):
+    """Groups in groups."""
+
+    search: Inner = Inner()
+    """One group."""
+    blocks: tuple[More, ...] = Field((More(),), min_length=1)
+    """Several groups."""
+    last: More | None = None
+    """A group or none."""
+    pair: tuple[int, int] = (1, 2)
+    """Two numbers."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Outer:
+        if self.pair[0] > self.pair[1]:
+            raise ValueError("the first must not be larger than the second")
+        return self
+
+
+def complaint(values: Any, source: str = "") -> str:
+    with pytest.raises(ConfigError) as caught:
+        Outer.of(values, source)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    assert Outer.of() == Outer.of({}) == Outer()
+
+
+def test_nested_plain_data_is_read() -> None:
+    options = Outer.of({"search": {"beam": 3}, "blocks": [{"share": 1}, {}], "last": {"rule": "max"}, "pair": [3, 4]})
+    assert options.search.beam == 3
+    assert [block.share for block in options.blocks] == [1.0, 0.5]
+    assert options.last is not None
+    assert options.last.rule == "max"
+    assert options.pair == (3, 4)
+
+
+def test_options_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        Outer().search = Inner()  # type: ignore[misc]
+
+
+@given(
+    st.builds(
+        Outer,
+        search=st.builds(Inner, beam=st.integers(1), limit=st.one_of(st.just("auto"), st.floats(0, 1), st.integers(1))),
+        blocks=st.lists(st.builds(More, share=st.floats(allow_nan=False, allow_infinity=False)), min_size=1).map(tuple),
+        last=st.none() | st.builds(More),
+    )
+)
+def test_plain_data_bring_the_options_back(options: Outer) -> None:
+    assert Outer.of(options.plain()) == options
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"search": {"beam": 0}}, "search.beam must be greater than 0, got 0"),
+        ({"search": {"beam": "5"}}, "search.beam must be a valid integer, got '5'"),
+        ({"search": {"beam": 2.0}}, "search.beam must be a valid integer, got 2.0"),
+        ({"search": {"beam": True}}, "search.beam must be a valid integer, got True"),
+        ({"search": {"rule": "mean"}}, "search.rule must be 'sum' or 'max', got 'mean'"),
+        ({"blocks": [{}, {"share": math.inf}]}, "blocks.1.share must be a finite number, got inf"),
+        ({"blocks": [{"share": math.nan}]}, "blocks.0.share must be a finite number, got nan"),
+        ({"last": {"beam": -1}}, "last.beam must be greater than 0, got -1"),
+        ({"pair": [2, 1]}, "the first must not be larger than the second"),
+        ({"search": {"bean": 3}}, "unknown option 'search.bean'; did you mean 'beam'?"),
+        ({"blocks": [{"shares": 3}]}, "unknown option 'blocks.0.shares'; did you mean 'share'?"),
+        ({"last": {"shares": 3}}, "unknown option 'last.shares'; did you mean 'share'?"),
+        ({"serach": {}}, "unknown option 'serach'; did you mean 'search'?"),
+        ({"zzz": {}}, "unknown option 'zzz'"),
+        (
+            {"search": {"limit": "some"}},
+            "search.limit must be a valid integer, or be a valid number, or be 'auto', got 'some'",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_path_and_what_was_got(values: dict[str, Any], expected: str) -> None:
+    assert complaint(values) == expected
+
+
+def test_no_items_where_some_are_needed_is_a_fault() -> None:
+    assert complaint({"blocks": []}).startswith("blocks must have at least 1 item")
+
+
+def test_all_faults_are_in_one_message_behind_their_source() -> None:
+    values = {"search": {"beam": 0, "rule": "x"}, "blocks": [{"shares": 1}], "pear": [1, 2]}
+    assert complaint(values, "config.toml") == (
+        "config.toml: search.beam must be greater than 0, got 0; search.rule must be 'sum' or 'max', got 'x'; "
+        "unknown option 'blocks.0.shares'; did you mean 'share'?; unknown option 'pear'; did you mean 'pair'?"
+    )
+
+
+def test_help_is_the_docstring_under_each_field_also_of_inherited_ones() -> None:
+    assert help_of(More) == {
+        "beam": "How wide.",
+        "rule": "Which rule, told in two lines.",
+        "limit": "A union.",
+        "share": "Between.",
+    }
+
+
+nested = st.recursive(
+    st.integers(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3), max_leaves=6
+)
+groups = st.dictionaries(st.sampled_from("abc"), nested, max_size=3)
+
+
+@given(groups, groups, groups)
+def test_merging_layer_by_layer_is_merging_all_at_once_and_changes_no_layer(one: Any, two: Any, three: Any) -> None:
+    before = repr([one, two, three])
+    assert merge(one, two, three) == merge(merge(one, two), three)
+    assert merge(one, None, {}) == merge(one, one) == one
+    assert repr([one, two, three]) == before
+
+
+def test_later_layers_win_key_by_key() -> None:
+    assert merge({"a": {"x": 1, "y": 2}, "b": [1, 2]}, {"a": {"y": 3}, "b": [9]}) == {"a": {"x": 1, "y": 3}, "b": [9]}
+    assert merge({"a": {"x": 1}}, {"a": 5}) == {"a": 5}
+    assert merge({"a": 5}, {"a": {"x": 1}}) == {"a": {"x": 1}}
