@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from longtail.data import texts as reading
+from longtail.data.formats import folder, table
 from longtail.data.texts import count_texts, read_texts, text_format
 from longtail.errors import DataError
 
@@ -28,18 +29,18 @@ def test_every_line_is_a_text_and_blank_lines_count(tmp_path: Path) -> None:
 def test_json_lines_need_no_labels_and_those_that_are_there_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"text": "one", "title": "a", "labels": ["x"]}\n{"title": "b", "text": "two"}\n')
-    table = all_of(file, ("text", "title"))
-    assert table.select(["text", "title"]).to_pylist() == [
+    read = all_of(file, ("text", "title"))
+    assert read.select(["text", "title"]).to_pylist() == [
         {"text": "one", "title": "a"},
         {"text": "two", "title": "b"},
     ]
-    assert "labels" not in table.column_names
+    assert "labels" not in read.column_names
 
 
 def test_tables_need_no_labels_and_give_the_columns_asked_for(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text('id,body,title\n1,"a, b",x\n2,c,y\n')
-    table = all_of(tmp_path / "texts.csv", ("text", "title"), text_column="body")
-    assert table.to_pydict() == {"text": ["a, b", "c"], "title": ["x", "y"]}
+    read = all_of(tmp_path / "texts.csv", ("text", "title"), text_column="body")
+    assert read.to_pydict() == {"text": ["a, b", "c"], "title": ["x", "y"]}
     pq.write_table(pa.table({"text": ["p"], "n": [1]}), tmp_path / "texts.parquet")
     assert all_of(tmp_path / "texts.parquet").to_pydict() == {"text": ["p"]}
     assert count_texts(tmp_path / "texts.csv") is None
@@ -102,3 +103,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 )
 def test_a_name_tells_the_format(name: str, format: str) -> None:
     assert text_format(Path(name)) == format
+
+
+def test_names_of_files_mean_the_same_here_and_where_data_sets_are_read() -> None:
+    assert set(reading.JSON_LINES) == set(folder.SUFFIXES)
+    assert set(reading.TABLES) == set(table.SUFFIXES)

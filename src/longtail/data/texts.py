@@ -5,7 +5,8 @@
     texts.csv .tsv .parquet  a column each
         ->  Arrow tables of at most `BATCH_TEXTS` texts
 
-Labels in the file are not looked at.
+Labels in the file are not looked at. The formats of data sets are loaded only where they are needed: whoever tags
+lines of text should not wait for them.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT
-from longtail.data.formats import folder, table
-from longtail.data.formats.jsonl import JsonlOptions, read_jsonl
 from longtail.data.lines import OnBadUtf8, bare_suffix, read_blocks, read_lines
 from longtail.errors import DataError
 
 TextFormat: TypeAlias = Literal["lines", "jsonl", "table"]
 
 BATCH_TEXTS = 8192
+JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
+TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def text_format(path: Path) -> TextFormat:
     """How texts are stored in a file of this name."""
     suffix = bare_suffix(path)
-    return "table" if suffix in table.SUFFIXES else "jsonl" if suffix in folder.SUFFIXES else "lines"
+    return "table" if suffix in TABLES else "jsonl" if suffix in JSON_LINES else "lines"
 
 
 def read_texts(
@@ -79,9 +80,13 @@ def _tables(
         for block in read_lines(path, options["on_bad_utf8"], stream):
             yield pa.table({TEXT: block.lines})
     elif format == "jsonl":
+        from longtail.data.formats.jsonl import JsonlOptions, read_jsonl
+
         for batch in read_jsonl(path, JsonlOptions.of(options), stream):
             yield batch.texts
     else:
+        from longtail.data.formats import table
+
         further = tuple(name for name in columns if name != TEXT)
         for source in table.read(path, table.TableOptions.of({**options, "fields": further})).splits.values():
             for batch in source.batches:
