@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
-from longtail.persist import MANIFEST, Folder, FolderWriter, write_folder
+from longtail.persist import Folder, FolderWriter, write_folder
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 T = TypeVar("T")
@@ -71,16 +71,17 @@ class FolderStages:
     def open(cls, folder: str | Path, key: Any, resume: bool) -> FolderStages:
         """Open the work folder of `key` (plain data); without `resume` whatever is there is cleared first."""
         folder = Path(folder)
-        name = folder / "key.json"
+        name, wanted = folder / "key.json", json.dumps(key)
         try:
-            if resume and name.is_file() and json.loads(name.read_bytes()) != key:
+            found = _key_in(name) if resume else None
+            if found is not None and found != json.loads(wanted):
                 raise ConfigError(
                     f"{folder} was begun with other data or options; train without --resume to start anew"
                 )
-            if not resume or not name.is_file():
+            if found is None:
                 _clear(folder)
                 folder.mkdir(parents=True)
-                name.write_text(json.dumps(key))
+                name.write_text(wanted)
         except OSError as error:
             reason = error.strerror or str(error)
             raise LongtailError(f"cannot use the work folder {folder}: {reason}; choose another place") from error
@@ -91,7 +92,7 @@ class FolderStages:
     ) -> tuple[T, bool]:
         """See `Stages.keep`."""
         place = self.folder / f"{self.prefix}{name}"
-        if (place / MANIFEST).is_file():
+        if place.is_dir():
             try:
                 return read(Folder(place, KIND)), False
             except ModelFormatError:
@@ -117,6 +118,14 @@ class FolderStages:
     def close(self) -> None:
         """Remove the folder: the model is saved."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _key_in(file: Path) -> Any:
+    """The key of a work folder; None where there is none, or a kill has cut it off."""
+    try:
+        return json.loads(file.read_bytes()) if file.is_file() else None
+    except ValueError:
+        return None
 
 
 def _clear(folder: Path) -> None:
