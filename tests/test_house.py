@@ -1,0 +1,165 @@
+"""House rules that no linter knows: which way imports go, how long files are, what is never used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import longtail
+
+SOURCE = Path(longtail.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+LAYERS = [
+    {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine"},
+    {"kernels", "engines"},
+    {"data", "text", "labels", "metrics", "ensemble", "propensity"},
+    {"linear", "presets"},
+    {"methods"},
+    {"evaluation", "report"},
+    {"cli"},
+]
+"""Imports go from later to earlier layers, or stay inside one."""
+MAX_LINES = 400
+MAX_METHOD_LINES = 120
+"""Of code: a method wires parts together, and the help of its options is not counted."""
+BAD_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core"}
+FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch", "ray"}
+FORBIDDEN_CALLS = {"print", "exit", "quit", "eval", "exec", "input"}
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def layer_of(room: str) -> int:
+    found = [number for number, rooms in enumerate(LAYERS) if room in rooms]
+    assert found, f"longtail/{room} is in no layer; say in tests/test_house.py where it belongs"
+    return found[0]
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "" if node.level == 0 else "relative"
+
+
+def is_method(file: Path) -> bool:
+    return room_of(file) == "methods" and file.stem not in {"__init__", "base"}
+
+
+def test_imports_go_one_way() -> None:
+    faults = []
+    for file in FILES:
+        own = room_of(file)
+        if file == SOURCE / "__init__.py":
+            continue  # the front door: it looks names up when they are asked for
+        for name in imports_of(file):
+            package, _, rest = name.partition(".")
+            room = rest.partition(".")[0]
+            if name == "relative" or (package == "longtail" and not rest and own != "cli"):
+                faults.append(f"{file}: name the module that holds the thing")
+            elif package == "longtail" and rest and layer_of(room) > layer_of(own):
+                faults.append(f"{file}: longtail.{own} may not import longtail.{room}")
+    assert not faults
+
+
+def test_the_layers_name_what_exists() -> None:
+    assert {room for rooms in LAYERS for room in rooms} <= {room_of(file) for file in FILES}
+
+
+def test_methods_do_not_import_each_other() -> None:
+    methods = [file for file in FILES if is_method(file)]
+    assert methods
+    allowed = {"longtail.methods", "longtail.methods.base"}
+    faults = [
+        f"{file} imports {name}"
+        for file in methods
+        for name in imports_of(file)
+        if name.startswith("longtail.methods") and name not in allowed
+    ]
+    assert not faults
+
+
+def test_only_compiled_kernels_import_numba_and_nothing_imports_torch_or_pickles() -> None:
+    faults = []
+    for file in FILES:
+        found = {name.partition(".")[0] for name in imports_of(file)}
+        if found & FORBIDDEN or (found & {"numba", "llvmlite"} and file.parent != SOURCE / "kernels" / "native"):
+            faults.append(f"{file} imports {found & {*FORBIDDEN, 'numba', 'llvmlite'}}")
+    assert not faults
+
+
+def code_lines(file: Path) -> int:
+    """Lines that hold code: no blank ones, comments or docstrings."""
+    texts = {
+        line
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in texts
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def test_files_are_short() -> None:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert not {str(file): n for file, n in lengths.items() if n > MAX_LINES}
+    assert not {str(file): n for file in FILES if is_method(file) and (n := code_lines(file)) > MAX_METHOD_LINES}
+
+
+def test_names_say_what_is_inside_and_files_say_what_they_are_about() -> None:
+    assert not [str(file) for file in FILES if BAD_NAMES & {*file.relative_to(SOURCE).with_suffix("").parts}]
+    assert not [str(file) for file in FILES if not ast.get_docstring(tree_of(file))]
+
+
+def test_the_library_never_prints_asserts_or_swallows_everything() -> None:
+    faults = []
+    for file in FILES:
+        for node in ast.walk(tree_of(file)):
+            called = node.func if isinstance(node, ast.Call) else None
+            if (
+                (isinstance(node, ast.ExceptHandler) and node.type is None)
+                or isinstance(node, ast.Assert)
+                or (isinstance(called, ast.Name) and called.id in FORBIDDEN_CALLS)
+                or (isinstance(called, ast.Attribute) and ast.unparse(called) == "sys.exit" and room_of(file) != "cli")
+            ):
+                faults.append(f"{file}:{node.lineno}: {ast.unparse(node)[:60]}")
+    assert not faults
+
+
+def modules_after(code: str) -> set[str]:
+    listing = f"import sys\n{code}\nprint(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in ended.stdout.split()}
+
+
+def test_importing_longtail_loads_no_large_library() -> None:
+    loaded = modules_after("import longtail")
+    assert "longtail" in loaded
+    large = {"torch", "numba", "llvmlite", "pyarrow", "scipy", "sklearn", "numpy", "pydantic", "typer", "rich"}
+    assert not loaded & large
+
+
+def test_every_public_name_is_where_the_front_door_says() -> None:
+    names = dir(longtail)
+    assert "load_dataset" in names
+    for name in names:
+        assert getattr(longtail, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Liner'"):
+        _ = longtail.Liner  # type: ignore[attr-defined]
