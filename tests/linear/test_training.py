@@ -89,6 +89,7 @@ def test_everyone_trains_every_cluster_when_asked_to() -> None:
     examples = Examples.of(problem()[1], INDEX.levels()[2], everyone=True)
     for cluster in range(3):
         assert examples.of_cluster(cluster).tolist() == list(range(40))
+    assert len(examples.texts) == 40  # not once a cluster: there may be very many
 
 
 def test_counts_above_127_are_cut() -> None:

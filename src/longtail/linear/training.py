@@ -68,7 +68,7 @@ class Examples:
     members: LabelMatrix  # (n_texts, n_children)
     counts: NDArray[np.int8]  # (n_assignments,) how often each counts
     text_ptr: NDArray[np.int64]  # (n_clusters + 1,)
-    texts: NDArray[np.int32]
+    texts: NDArray[np.int32]  # (text_ptr[-1],), or (n_texts,) where all texts train all clusters
     text_costs: NDArray[np.float32]  # (n_texts,)
 
     @classmethod
@@ -88,7 +88,7 @@ class Examples:
         counts = np.ones(len(members.indices), np.int8) if counts is None else np.minimum(counts, 127).astype(np.int8)
         if everyone:
             text_ptr = np.arange(level.n_parents + 1, dtype=np.int64) * n
-            return cls(members, counts, text_ptr, np.tile(np.arange(n, dtype=np.int32), level.n_parents), text_costs)
+            return cls(members, counts, text_ptr, np.arange(n, dtype=np.int32), text_costs)
         cluster_of = np.empty(level.n_children, np.int64)
         cluster_of[level.children] = np.repeat(np.arange(level.n_parents), np.diff(level.child_ptr))
         own = members.renumber(cluster_of, level.n_parents)
@@ -102,6 +102,8 @@ class Examples:
 
     def of_cluster(self, cluster: int) -> NDArray[np.int32]:
         """Texts that train a cluster."""
+        if len(self.texts) < self.text_ptr[-1]:
+            return self.texts  # all of them train all clusters, and are listed once
         return self.texts[self.text_ptr[cluster] : self.text_ptr[cluster + 1]]
 
 
