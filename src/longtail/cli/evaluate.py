@@ -122,7 +122,7 @@ def _options(at: str, threshold: float | None, data: str) -> MetricOptions:
 
 
 def _show(screen: Screen, made: dict[str, Any], predict_s: float) -> None:
-    from longtail.report.tables import band_table, new_table, overall_table
+    from longtail.report.tables import band_table, list_lengths, new_table, overall_table
 
     results, data = made["results"], made["data"]
     per_text = 1000 * predict_s / max(data["n_texts"], 1)
@@ -130,8 +130,9 @@ def _show(screen: Screen, made: dict[str, Any], predict_s: float) -> None:
         f"[bold]{made['title']}[/bold]: {results['n_texts']:,} texts, {data['n_labels']:,} labels, in per cent; "
         f"predicted in {in_seconds(predict_s)} ({per_text:.2f} ms a text)"
     )
-    screen.table(overall_table(results))
-    screen.table(band_table(results))
+    roomy = len(list_lengths(results)) * (2 if "intervals" in results else 1) < 8
+    screen.table(overall_table(results, explained=roomy))
+    screen.table(band_table(results, intervals=False))
     new = new_table(results)
     if new is not None:
         screen.table(new)

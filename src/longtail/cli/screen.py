@@ -63,7 +63,7 @@ class Screen:
             title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False
         )
         for number, name in enumerate(table.head):
-            drawn.add_column(name, justify="right" if number else "left", no_wrap=bool(number))
+            drawn.add_column(name, justify="right" if number else "left")
         for row in table.rows:
             drawn.add_row(*(Text(cell) for cell in row))
         self.paper.print(drawn)

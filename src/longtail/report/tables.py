@@ -48,7 +48,7 @@ def main_length(results: dict[str, Any]) -> int:
     return 5 if 5 in lengths else max(lengths)
 
 
-def overall_table(results: dict[str, Any]) -> Table:
+def overall_table(results: dict[str, Any], explained: bool = True) -> Table:
     """All metrics over all labels: a row a family, a column a list length."""
     lengths = list_lengths(results)
     drawn = results.get("intervals", {}).get("metrics", {})
@@ -60,16 +60,16 @@ def overall_table(results: dict[str, Any]) -> Table:
             names = [f"{family}@{k}{' ' if suffix else ''}{suffix}" for k in lengths]
             if all(name in results["metrics"] for name in names):
                 title = f"{family}@k {suffix}".strip()
-                about = FAMILIES.get(family, "")
+                about = FAMILIES.get(family, "") if explained else ""
                 cells = [_cell(results["metrics"][name], drawn.get(name)) for name in names]
                 rows.append([f"{title}: {about}" if about else title, *cells])
     return Table(["", *(f"k = {k}" for k in lengths)], rows)
 
 
-def band_table(results: dict[str, Any]) -> Table:
+def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
     """The main metrics by how often a label was seen in training."""
     k = main_length(results)
-    drawn = results.get("intervals", {}).get("bands", {})
+    drawn = results.get("intervals", {}).get("bands", {}) if intervals else {}
     names = [f"{family}@{k}" for family in BAND_FAMILIES]
     rows = [
         [

@@ -1,0 +1,67 @@
+"""The command line in this process, a tiny data set on disk, and a model of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from longtail.cli.main import main
+from longtail.data.dataset import Dataset
+from longtail.data.write import write_dataset
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def longtail(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run a command: `longtail("train", folder, "--out", model, stdin=b"...")`."""
+
+    def run(*arguments: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset]) -> Path:
+    """A folder with train, dev and test."""
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    write_dataset(tiny(splits=("train", "dev", "test")), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    """A model trained on it."""
+    folder = tmp_path_factory.mktemp("model") / "m"
+    assert main(["train", str(data), "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+def words_of(label: int) -> str:
+    """A text that `tiny` would give a label."""
+    return " ".join(f"word{label}{letter}" for letter in "abc")

@@ -1,0 +1,81 @@
+"""`longtail predict`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longtail.methods import load_model
+
+from .conftest import words_of
+
+Run = Callable[..., Any]
+
+
+def test_every_line_of_a_file_gets_labels_with_names_and_scores(longtail: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text(f"{words_of(3)}\n\n{words_of(5)}\n")
+    ran = longtail("predict", model, tmp_path / "texts.txt", "-k", 2)
+    assert ran.code == 0
+    assert ran.err == ""
+    assert [len(line["labels"]) for line in ran.lines] == [2, 2, 2]
+    assert ran.lines[0]["labels"][0]["id"] == "label3"
+    assert ran.lines[2]["labels"][0]["name"] == "label5"
+    expected = load_model(model).predict([words_of(3), "", words_of(5)], k=2)
+    for line, suggestions in zip(ran.lines, expected, strict=True):
+        assert [label["id"] for label in line["labels"]] == [s.id for s in suggestions]
+        assert [label["score"] for label in line["labels"]] == pytest.approx([s.score for s in suggestions], abs=1e-6)
+
+
+def test_texts_come_from_standard_input_and_from_the_command_line(longtail: Run, model: Path) -> None:
+    text = words_of(1)
+    piped = longtail("predict", model, stdin=f"{text}\n".encode())
+    said = longtail("predict", model, "--text", text)
+    assert piped.lines == said.lines
+    assert piped.lines[0]["labels"][0]["id"] == "label1"
+
+
+def test_json_lines_are_read_and_fields_copied(longtail: Run, model: Path) -> None:
+    rows = [{"text": words_of(2), "id": "a", "labels": ["label7"]}, {"text": words_of(4), "id": "b"}]
+    piped = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    ran = longtail("predict", model, "-", "--format", "jsonl", "--keep", "id,text", "-k", 1, stdin=piped)
+    assert [(line["id"], line["text"]) for line in ran.lines] == [(row["id"], row["text"]) for row in rows]
+    assert [line["labels"][0]["id"] for line in ran.lines] == ["label2", "label4"]
+
+
+def test_a_file_is_written_whole_and_compressed_by_its_name(longtail: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(words_of(i % 8) for i in range(50)))
+    ran = longtail("predict", model, tmp_path / "texts.txt", "--out", tmp_path / "found.jsonl.gz")
+    assert ran.out == ""
+    lines = gzip.decompress((tmp_path / "found.jsonl.gz").read_bytes()).decode().splitlines()
+    assert [json.loads(line)["labels"][0]["id"] for line in lines] == [f"label{i % 8}" for i in range(50)]
+
+
+def test_an_older_file_stays_when_the_texts_turn_out_bad(longtail: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "found.jsonl").write_text("precious\n")
+    (tmp_path / "texts.txt").write_bytes(b"good\n\xff\n")
+    ran = longtail("predict", model, tmp_path / "texts.txt", "--out", tmp_path / "found.jsonl")
+    assert ran.code == 2
+    assert "texts.txt:2" in ran.err
+    assert (tmp_path / "found.jsonl").read_text() == "precious\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["found.jsonl", "texts.txt"]
+    assert longtail("predict", model, tmp_path / "texts.txt", "--replace-bad-utf8").code == 0
+
+
+def test_labels_below_the_threshold_are_left_out(longtail: Run, model: Path) -> None:
+    everything = longtail("predict", model, "-t", words_of(6), "-k", 8).lines[0]["labels"]
+    between = (everything[2]["score"] + everything[3]["score"]) / 2
+    some = longtail("predict", model, "-t", words_of(6), "-k", 8, "--threshold", between).lines[0]["labels"]
+    assert some == everything[:3]
+
+
+def test_more_labels_than_there_are_give_as_many_as_there_are(longtail: Run, model: Path) -> None:
+    ran = longtail("predict", model, "-t", "word1a", "-k", 1000)
+    assert ran.code == 0
+    assert len(ran.lines[0]["labels"]) == 8
+    assert ran.err == "note: the model knows 8 labels; k = 1,000 gives 8\n"
+    assert longtail("predict", model, "-t", "word1a", "-k", 1000, "-q").err == ""

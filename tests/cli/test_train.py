@@ -1,0 +1,125 @@
+"""`longtail train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longtail.cli.train import work_folder
+from longtail.data.load import load_dataset
+from longtail.methods import load_model
+
+Run = Callable[..., Any]
+
+
+def test_a_model_is_saved_and_one_line_says_so(longtail: Run, data: Path, tmp_path: Path) -> None:
+    ran = longtail("train", data, "--out", tmp_path / "m")
+    assert ran.code == 0
+    assert ran.out.startswith(f"{tmp_path / 'm'}: 8 labels from 60 texts, ")
+    assert len(ran.out.splitlines()) == 1
+    assert "of memory" in ran.err
+    assert "of disk" in ran.err
+    assert len(load_model(tmp_path / "m").vocabulary_) == 8
+    assert not work_folder(tmp_path / "m").exists()
+
+
+def test_quiet_leaves_only_the_result(longtail: Run, data: Path, tmp_path: Path) -> None:
+    ran = longtail("train", data, "--out", tmp_path / "m", "--quiet", "--json")
+    assert ran.err == ""
+    assert ran.json["n_labels"] == 8
+    assert ran.json["expected"]["memory_bytes"] > 0
+    assert ran.json["facts"]["name"] == "tiny"
+
+
+def test_options_of_the_command_win_over_the_file_and_the_file_over_the_preset(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "options.toml").write_text("seed = 3\nn_seeds = 1\n[ranker]\nthreshold = 0.01\nmax_passes = 7\n")
+    command = ["train", data, "--preset", "linear/parabel", "--config", tmp_path / "options.toml"]
+    assert longtail(*command, "--set", "ranker.threshold=0.02", "--seed", 9, "--out", tmp_path / "m").code == 0
+    options = load_model(tmp_path / "m").options
+    assert options.ranker.negatives == "cluster"  # Parabel's
+    assert options.ranker.max_passes == 7
+    assert options.ranker.threshold == 0.02
+    assert options.seed == 9
+
+
+def test_the_same_seed_gives_the_same_files(longtail: Run, data: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        longtail("train", data, "--out", tmp_path / name, "--threads", 1 if name == "one" else 2)
+    one, two = ((tmp_path / name / "manifest.json").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_fields_become_blocks_of_features(longtail: Run, tmp_path: Path) -> None:
+    rows = "".join(f"{i},red apple {i},fruit;red\n{i},grey stone {i},rock\n" for i in range(20))
+    (tmp_path / "things.csv").write_text("title,body,tags\n" + rows)
+    columns = ["--text-column", "body", "--label-column", "tags", "--fields", "title,text"]
+    ran = longtail("train", tmp_path / "things.csv", *columns, "--out", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert set(load_model(tmp_path / "m").columns) == {"title", "text"}
+    (tmp_path / "new.csv").write_text("title,body\n1,red apple\n")
+    tagged = longtail("predict", tmp_path / "m", tmp_path / "new.csv", "--text-column", "body", "-k", 2)
+    assert {label["id"] for label in tagged.lines[0]["labels"]} == {"fruit", "red"}
+
+
+def test_a_held_out_part_is_not_trained_on_and_is_what_evaluate_takes(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    file = data / "train.jsonl.zst"
+    ran = longtail("train", file, "--hold-out", "--out", tmp_path / "m")
+    assert "6 of 60 texts are held out as dev" in ran.err
+    facts = load_model(tmp_path / "m").facts_
+    assert facts["n_texts"] == 54
+    assert facts["held_out"] == {"share": 0.1, "at_most": 4000, "seed": 0}
+    found = longtail("evaluate", tmp_path / "m", file, "--json").json
+    assert found["split"] == "dev (held out)"
+    assert found["n_texts"] == 6
+    expected = load_dataset(file).hold_out().dev.fingerprint
+    assert expected != facts["fingerprint"]
+
+
+def test_data_that_have_a_dev_part_are_left_as_they_are(longtail: Run, data: Path, tmp_path: Path) -> None:
+    ran = longtail("train", data, "--hold-out", "--out", tmp_path / "m", "--json")
+    assert "nothing more is held out" in ran.err
+    assert "held_out" not in ran.json["facts"]
+
+
+def test_an_older_model_is_replaced(longtail: Run, data: Path, tmp_path: Path) -> None:
+    longtail("train", data, "--out", tmp_path / "m", "--seed", 1)
+    longtail("train", data, "--out", tmp_path / "m", "--seed", 2)
+    assert load_model(tmp_path / "m").options.seed == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_what_will_not_fit_is_refused_with_the_options_that_would_help(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    huge = ["train", data, "--out", tmp_path / "m", "--set", "ranker.n_recalled=1000000000000"]
+    ran = longtail(*huge)
+    assert ran.code == 2
+    assert "training needs about 480.0 TB of memory" in ran.err
+    assert "ranker.n_recalled" in ran.err.splitlines()[-1]
+    assert "--force" in ran.err
+    assert not (tmp_path / "m").exists()
+    assert longtail(*huge, "--force").code == 0
+
+
+def test_another_vocabulary_names_the_labels(longtail: Run, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "names.tsv").write_text("".join(f"label{i}\tName {i}\n" for i in range(8)))
+    longtail("train", data, "--vocabulary", tmp_path / "names.tsv", "--out", tmp_path / "m")
+    assert load_model(tmp_path / "m").vocabulary_.names[3] == "Name 3"
+    ran = longtail("train", data, "--read", "vocabulary.langage=de", "--out", tmp_path / "m")
+    assert ran.code == 2
+    assert "unknown option 'vocabulary.langage'; did you mean 'language'?" in ran.err
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_any_part_can_be_trained_on(longtail: Run, data: Path, tmp_path: Path, split: str) -> None:
+    longtail("train", data, "--split", split, "--out", tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.facts_["split"] == split
+    assert model.facts_["fingerprint"] == load_dataset(data).split(split).fingerprint
