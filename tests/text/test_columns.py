@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from longtail.errors import ConfigError, DataError
 from longtail.text import columns as module
 from longtail.text.columns import bytes_of, bytes_of_text, columns_of, spans_of
+from longtail.text.fields import FieldOptions, blocks_of
 
 few = settings(max_examples=100, deadline=None)
 letters = st.one_of(st.sampled_from("İΣΑσ'.a "), st.characters(exclude_categories=["Cs"]))
@@ -73,14 +74,21 @@ def test_spans_count_the_bytes_of_all_columns() -> None:
 
 def test_a_missing_column_is_named_with_those_that_are_there() -> None:
     with pytest.raises(ConfigError, match="column 'title', the texts have only text, abstract"):
-        columns_of(pa.table({"text": ["a"], "abstract": ["b"]}), ["text", "title"])
+        columns_of(pa.table({"text": ["a"], "abstract": ["b"]}), blocks_of("text,title"))
+
+
+def test_a_block_reads_its_other_column_only_where_its_own_is_missing() -> None:
+    block = FieldOptions(column="title", otherwise="text")
+    (own,) = columns_of(pa.table({"text": ["a"], "title": ["b"]}), [block])
+    (other,) = columns_of(pa.table({"text": ["a"]}), [block])
+    assert (own.to_pylist(), other.to_pylist()) == (["b"], ["a"])
 
 
 def test_missing_texts_are_empty_and_numbers_are_no_texts() -> None:
-    (column,) = columns_of(pa.table({"text": pa.array(["a", None], pa.large_string())}), ["text"])
+    (column,) = columns_of(pa.table({"text": pa.array(["a", None], pa.large_string())}), blocks_of("text"))
     assert column.to_pylist() == ["a", ""]
     with pytest.raises(DataError, match="column 'year' must hold texts"):
-        columns_of(pa.table({"year": [1999]}), ["year"])
+        columns_of(pa.table({"year": [1999]}), blocks_of("year"))
 
 
 def test_one_text_must_be_a_string_of_whole_characters() -> None:

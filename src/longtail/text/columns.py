@@ -19,6 +19,7 @@ from longtail.data.dataset import as_strings
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.characters import CONTEXT
 from longtail.kernels.native.tokens import needs_python
+from longtail.text.fields import FieldOptions
 
 SPAN_BYTES = 1 << 20
 """Texts are read in spans of about so many bytes: enough work for a thread, and little to keep in memory."""
@@ -26,16 +27,20 @@ SPAN_BYTES = 1 << 20
 Bytes = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
-def columns_of(table: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
-    """The columns of these names, as strings without nulls."""
-    return [as_strings(column_named(table, name, table.column_names), name) for name in names]
+def columns_of(table: pa.Table, blocks: Sequence[FieldOptions]) -> list[pa.ChunkedArray]:
+    """The column that each block reads, as strings without nulls."""
+    return [as_strings(column_of(table, block, table.column_names), block.column) for block in blocks]
 
 
-def column_named(columns: Any, name: str, known: Sequence[str]) -> Any:
-    """One of the known columns of a table or a mapping."""
-    if name not in known:
-        raise ConfigError(f"features need the column '{name}', the texts have only {', '.join(known) or 'no columns'}")
-    return columns[name]
+def column_of(columns: Any, block: FieldOptions, known: Sequence[str]) -> Any:
+    """What a block reads of a table or a mapping with these columns."""
+    if block.column in known:
+        return columns[block.column]
+    if block.otherwise in known:
+        return columns[block.otherwise]
+    raise ConfigError(
+        f"features need the column '{block.column}', the texts have only {', '.join(known) or 'no columns'}"
+    )
 
 
 def spans_of(columns: Sequence[pa.ChunkedArray]) -> list[range]:

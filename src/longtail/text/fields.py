@@ -22,6 +22,8 @@ class FieldOptions(Options):
 
     column: str = "text"
     """The column to read."""
+    otherwise: str | None = None
+    """The column to read where the texts lack `column`."""
     words: NGrams | None = (1, 1)
     """N-grams of words, shortest and longest; a word is a run of two or more letters, digits or underscores."""
     chars: NGrams | None = None

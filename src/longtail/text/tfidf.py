@@ -28,7 +28,7 @@ from longtail.errors import DataError, ModelFormatError, NotFittedError
 from longtail.kernels.native.tokens import weigh
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
-from longtail.text.columns import bytes_of, bytes_of_text, column_named, columns_of, spans_of
+from longtail.text.columns import bytes_of, bytes_of_text, column_of, columns_of, spans_of
 from longtail.text.fields import TfidfOptions
 from longtail.text.gathered import GatheredRows
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
@@ -73,7 +73,7 @@ class Tfidf:
     ) -> sp.csr_matrix:
         """Features of `texts`; terms that the training texts did not have are dropped."""
         self._check_fitted()
-        columns = columns_of(texts, [block.column for block in self.options.blocks])
+        columns = columns_of(texts, self.options.blocks)
 
         def features(rows: range) -> Part:
             parts = [
@@ -95,7 +95,7 @@ class Tfidf:
         fields = {TEXT: text} if isinstance(text, str) else text
         parts = []
         for table, block, place in zip(self.tables_, self.options.blocks, self._places.value, strict=True):
-            content = column_named(fields, block.column, list(fields))
+            content = column_of(fields, block, list(fields))
             parts.append(table.count(bytes_of_text(content, block.lowercase), place))
         _, indices, values = self._weighed(stacked(parts), _SAME_IDS, self._starts)
         return indices, values
@@ -149,7 +149,7 @@ class Tfidf:
     ) -> list[_Span]:
         """Fit; if `rows` are given, they get the counted terms of all texts, and the spans in them are returned."""
         blocks = self.options.blocks
-        columns = columns_of(texts, [block.column for block in blocks])
+        columns = columns_of(texts, blocks)
         if not len(texts):
             raise DataError("features must be learned from at least one text, got none")
         workers: list[_Worker] = []
