@@ -200,6 +200,8 @@ def same_bits(mine: Layer, theirs: Layer, but: tuple[str, ...] = ()) -> bool:
 def test_recall_of_all_clusters_is_training_on_all_texts() -> None:
     everyone = train(negatives="all").layers[-1]
     assert same_bits(train(negatives="matcher", n_recalled=4).layers[-1], everyone)
+    narrow = train(negatives="matcher", n_recalled=4, search=SearchOptions(beam=1)).layers[-1]
+    assert same_bits(narrow, everyone)  # recall in training is as wide as it was asked for
     assert not same_bits(train(negatives="matcher", n_recalled=1).layers[-1], everyone)
     assert not same_bits(train(negatives="cluster").layers[-1], everyone)
 
