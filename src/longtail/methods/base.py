@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import NonNegativeInt
+from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split, Texts, as_table
 from longtail.data.vocabulary import Vocabulary
@@ -72,7 +72,7 @@ class Needs:
 class MethodOptions(Options):
     """Options of every method."""
 
-    seed: NonNegativeInt = 0
+    seed: int = Field(0, ge=0, lt=2**31)
     """Everything random is drawn from this: the same seed gives the same model, for any number of threads."""
 
 
