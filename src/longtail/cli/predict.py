@@ -13,7 +13,7 @@ import typer
 
 from longtail.cli.flags import DATA_PANEL, Json, Model, Quiet, TextColumn, Threads
 from longtail.cli.screen import Screen
-from longtail.errors import ConfigError
+from longtail.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,9 +114,10 @@ def _read(
             screen.note("type a text and press Enter; Ctrl-D ends")
         options |= {"format": format or "lines", "stream": sys.stdin.buffer}
         return read_texts("standard input", columns, **options), None
+    if not Path(texts).exists():
+        raise DataError(f"there is no file {texts}; a text itself is given with --text")
     known = format or text_format(Path(texts))
-    watched = screen.progress is not SILENT and Path(texts).is_file()
-    total = count_texts(texts, known) if watched else None  # type: ignore[arg-type]
+    total = count_texts(texts, known) if screen.progress is not SILENT else None  # type: ignore[arg-type]
     return read_texts(texts, columns, format=known, **options), total  # type: ignore[arg-type]
 
 

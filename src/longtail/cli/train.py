@@ -72,6 +72,7 @@ def train(
 ) -> None:
     """Train a model on DATA and save it."""
     from longtail.cli.source import choose_method, load_data
+    from longtail.engines.local import LocalEngine
     from longtail.machine import free_memory_bytes
     from longtail.methods.base import MODEL
     from longtail.persist import check_replaceable
@@ -79,6 +80,7 @@ def train(
     screen = Screen(quiet)
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
+    LocalEngine(threads)  # so that a wrong number is told before anything is read
     model = choose_method(method, config, settings, fields, seed)
     dataset = load_data(
         data,
@@ -146,7 +148,7 @@ def _check_room(model: Method, texts: Split, out: Path, free_memory: int | None,
         if free is not None and needed > free
     ]
     if short and not force:
-        relief = f"lower it with --set {needs.relief}" if needs.relief else "use less data"
+        relief = f"make it smaller with --set {needs.relief}" if needs.relief else "use less data"
         raise ConfigError(f"training needs {' and '.join(short)}; {relief}, or try all the same with --force")
     return needs
 
