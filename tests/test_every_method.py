@@ -1,0 +1,264 @@
+"""What must hold for every method and preset, whatever it is made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longtail.data.dataset import Dataset, Split
+from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError, NotFittedError
+from longtail.methods import METHODS, Method, create_method, load_model
+from longtail.presets import preset_names
+from longtail.types import NO_LABEL, TopK
+
+KILLED = """
+import os, signal, sys
+from contextlib import contextmanager
+from longtail.data import load_dataset
+from longtail.methods import create_method
+
+class Deadly:
+    '''Kills the process as a step begins.'''
+    left = int(sys.argv[4])
+    @contextmanager
+    def step(self, name, total=None, unit=""):
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+        yield lambda amount: None
+
+create_method(sys.argv[1]).fit(load_dataset(sys.argv[2]).train, work=sys.argv[3], progress=Deadly())
+"""
+
+
+@pytest.fixture(params=[*METHODS.names(), *preset_names()])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def data(tiny: Callable[..., Dataset]) -> Dataset:
+    return tiny(n_texts=80, n_labels=12)
+
+
+@pytest.fixture(scope="module")
+def trained(data: Dataset) -> Callable[[str], Method]:
+    """One trained model a method, for tests that only look at it."""
+    made: dict[str, Method] = {}
+
+    def get(name: str) -> Method:
+        if name not in made:
+            made[name] = create_method(name).fit(data.train)
+        return made[name]
+
+    return get
+
+
+def same(one: TopK, two: TopK) -> bool:
+    return np.array_equal(one.labels, two.labels) and one.scores.tobytes() == two.scores.tobytes()
+
+
+def test_top_k_has_k_labels_a_text_best_first_and_none_twice(
+    name: str, data: Dataset, trained: Callable[[str], Method]
+) -> None:
+    found = trained(name).top_k(data.test, 5)
+    assert found.labels.shape == found.scores.shape == (80, 5)
+    assert found.labels.dtype == np.int32
+    assert found.scores.dtype == np.float32
+    assert (np.diff(found.scores, axis=1) <= 0).all()
+    assert all(len(set(row)) == 5 for row in found.labels.tolist())
+    assert found.labels.min() >= 0
+    assert found.labels.max() < 12
+
+
+def test_what_can_be_learned_is_learned(name: str, data: Dataset, trained: Callable[[str], Method]) -> None:
+    found = trained(name).top_k(data.test, 1)
+    right = [found.labels[row, 0] in data.test.labels[row] for row in range(len(data.test))]
+    assert np.mean(right) > 0.9
+
+
+def test_predictions_carry_ids_names_and_scores(name: str, data: Dataset, trained: Callable[[str], Method]) -> None:
+    model = trained(name)
+    found, top = model.predict(data.test, 3), model.top_k(data.test, 3)
+    assert [[s.id for s in row] for row in found] == [[f"label{_number(model, i)}" for i in row] for row in top.labels]
+    assert found[0][0].score == top.scores[0, 0]
+
+
+def _number(model: Method, label: int) -> str:
+    return model.vocabulary_.ids[label].removeprefix("label")
+
+
+def test_a_saved_model_gives_the_same_bit_for_bit(
+    name: str, data: Dataset, trained: Callable[[str], Method], tmp_path: Path
+) -> None:
+    model = trained(name)
+    model.save(tmp_path / "m")
+    opened = load_model(tmp_path / "m", verify=True)
+    assert same(opened.top_k(data.test, 12), model.top_k(data.test, 12))
+    assert opened.predict(data.test, 3) == model.predict(data.test, 3)
+    assert opened.options == model.options
+    assert opened.vocabulary_.ids == model.vocabulary_.ids
+    assert opened.facts_ == model.facts_
+    assert opened.columns == model.columns
+    opened.save(tmp_path / "again")
+    assert (tmp_path / "again" / "manifest.json").read_bytes() == (tmp_path / "m" / "manifest.json").read_bytes()
+
+
+def test_a_text_gets_the_same_labels_alone_and_in_a_batch(
+    name: str, data: Dataset, trained: Callable[[str], Method]
+) -> None:
+    model = trained(name)
+    together = model.predict(data.test, 4)
+    for row, text in enumerate(data.test.texts["text"].to_pylist()[:10]):
+        alone = model.predict([text], 4)[0]
+        assert [s.id for s in alone] == [s.id for s in together[row]]
+        assert [s.score for s in alone] == pytest.approx([s.score for s in together[row]], abs=1e-5)
+
+
+def test_the_same_seed_gives_the_same_model_for_any_number_of_threads(name: str, data: Dataset, tmp_path: Path) -> None:
+    for threads in (1, 2, 5):
+        create_method(name, {"seed": 4}).fit(data.train, threads=threads).save(tmp_path / str(threads))
+    written = {(tmp_path / str(threads) / "manifest.json").read_bytes() for threads in (1, 2, 5)}
+    assert len(written) == 1
+    model = load_model(tmp_path / "1")
+    assert same(model.top_k(data.test, 5, threads=1), model.top_k(data.test, 5, threads=3))
+
+
+def test_texts_and_label_lists_are_as_good_as_a_split(name: str, data: Dataset, tmp_path: Path) -> None:
+    texts = data.train.texts["text"].to_pylist()
+    labels = [data.train.label_names(row) for row in range(len(texts))]
+    one = create_method(name).fit(texts, labels).top_k(data.test, 5)
+    assert same(one, create_method(name).fit(data.train).top_k(data.test, 5))
+    with pytest.raises(DataError, match="labels of the texts"):
+        create_method(name).fit(texts)
+    with pytest.raises(DataError, match="as many"):
+        create_method(name).fit(texts, labels[:-1])
+
+
+def test_a_model_that_is_not_trained_says_so(name: str, tmp_path: Path) -> None:
+    model = create_method(name)
+    for use in (lambda: model.predict(["x"]), lambda: model.top_k(["x"]), lambda: model.save(tmp_path / "m")):
+        with pytest.raises(NotFittedError, match="not trained"):
+            use()
+    assert not (tmp_path / "m").exists()
+
+
+def test_empty_texts_get_an_answer(name: str, trained: Callable[[str], Method]) -> None:
+    model = trained(name)
+    for texts in (["", "word1a word1b"], [""], ["unknown words alone"]):
+        found = model.top_k(texts, 3)
+        assert found.labels.shape == (len(texts), 3)
+        assert not np.isnan(found.scores).any()
+    assert model.top_k([], 3).labels.shape == (0, 3)
+    assert model.predict([]) == []
+
+
+def test_texts_without_labels_may_stand_among_the_others(name: str, data: Dataset) -> None:
+    texts = [*data.train.texts["text"].to_pylist(), "nobody tagged this", ""]
+    labels = [*(data.train.label_names(row) for row in range(len(data.train))), [], []]
+    model = create_method(name).fit(texts, labels)
+    assert model.facts_["n_texts"] == 82
+    assert model.predict(["word3a word3b word3c"], 1)[0][0].id == "label3"
+
+
+def test_a_label_without_texts_is_never_found(name: str, data: Dataset) -> None:
+    wider = data.train.over(data.vocabulary.extended(["idle"]))
+    model = create_method(name).fit(wider)
+    assert model.facts_["n_labels_without_texts"] == 1
+    assert "idle" not in model.vocabulary_.ids
+    assert all(s.id != "idle" for row in model.predict(data.test, 13) for s in row)
+
+
+def test_more_labels_than_there_are_leave_places_empty(
+    name: str, data: Dataset, trained: Callable[[str], Method]
+) -> None:
+    found = trained(name).top_k(data.test, 20)
+    assert found.labels.shape == (80, 20)
+    assert (found.labels[:, 12:] == NO_LABEL).all()
+    assert np.isneginf(found.scores[:, 12:]).all()
+    assert all(len(row) <= 12 for row in trained(name).predict(data.test, 20))
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+        trained(name).top_k(data.test, 0)
+
+
+@pytest.mark.parametrize(("texts", "labels"), [([], []), (["a", "b"], [[], []]), (["a", "b"], [["x"], ["x"]])])
+def test_what_cannot_be_trained_on_is_refused(name: str, texts: list[str], labels: list[list[str]]) -> None:
+    with pytest.raises(DataError, match="training needs"):
+        create_method(name).fit(Split.of(texts, labels))
+
+
+def test_two_labels_are_enough(name: str) -> None:
+    model = create_method(name).fit(["red apple", "grey stone"] * 4, [["fruit"], ["rock"]] * 4)
+    assert [row[0].id for row in model.predict(["an apple", "a stone"], 1)] == ["fruit", "rock"]
+
+
+def test_needs_are_told_before_training(name: str, data: Dataset) -> None:
+    needs = create_method(name).needs(data.train)
+    assert needs.memory_bytes > 0
+    assert needs.disk_bytes > 0
+    assert needs.relief
+
+
+def test_a_damaged_folder_is_refused(name: str, trained: Callable[[str], Method], tmp_path: Path) -> None:
+    for file in _files(trained(name), tmp_path / "whole"):
+        trained(name).save(tmp_path / "m")
+        content = bytearray((tmp_path / "m" / file).read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        (tmp_path / "m" / file).write_bytes(content)
+        with pytest.raises(ModelFormatError, match=file.split(".")[0]):
+            load_model(tmp_path / "m")
+        (tmp_path / "m" / file).write_bytes(content[:-1])
+        with pytest.raises(ModelFormatError, match=file.split(".")[0]):
+            load_model(tmp_path / "m", verify=False)
+    with pytest.raises(ModelFormatError, match="is not a longtail model"):
+        load_model(tmp_path)
+
+
+def _files(model: Method, folder: Path) -> list[str]:
+    model.save(folder)
+    return [*json.loads((folder / "manifest.json").read_text())["files"], "manifest.json"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is of POSIX")
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("name", METHODS.names())
+def test_a_killed_training_goes_on_and_ends_with_the_same_model(name: str, tmp_path: Path, part: float) -> None:
+    counted = _Steps()
+    whole = create_method(name).fit(_debtags(), work=tmp_path / "whole.work", progress=counted)
+    whole.save(tmp_path / "whole")
+    at = int(len(counted.names) * part)
+    command = [sys.executable, "-c", KILLED, name, "debtags", str(tmp_path / "work"), str(at)]
+    assert subprocess.run(command, check=False).returncode == -9
+    resumed = _Steps()
+    model = create_method(name).fit(_debtags(), work=tmp_path / "work", resume=True, progress=resumed)
+    model.save(tmp_path / "m")
+    assert (tmp_path / "m" / "manifest.json").read_bytes() == (tmp_path / "whole" / "manifest.json").read_bytes()
+    assert resumed.names[0] != counted.names[0]  # the first stage was not built again
+    with pytest.raises(LongtailError, match="other data or options"):
+        create_method(name, {"seed": 1}).fit(_debtags(), work=tmp_path / "work", resume=True)
+
+
+def _debtags() -> Split:
+    from longtail.data import load_dataset
+
+    return load_dataset("debtags").train
+
+
+class _Steps:
+    """Remembers the steps of a training."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def step(self, name: str, total: int | None = None, unit: str = ""):  # type: ignore[no-untyped-def]
+        from longtail.progress import SILENT
+
+        self.names.append(name)
+        return SILENT.step(name, total, unit)
