@@ -22,7 +22,7 @@ def markdown_report(report: dict[str, Any]) -> str:
     interval = results.get("intervals")
     sure = f" Intervals of {interval['bootstrap']['level']:.0%} by bootstrap over texts." if interval else ""
     lines = [
-        f"# {report['title']}",
+        f"# {_plain(report['title'])}",
         "",
         f"{results['n_texts']:,} texts, in per cent.{sure} Made {report['made']}.",
         *_section("Results", overall_table(results)),
