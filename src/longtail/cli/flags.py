@@ -17,7 +17,11 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a tr
 
 Format = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The format, where files do not tell.", rich_help_panel=DATA_PANEL),
+    typer.Option(
+        metavar="NAME",
+        help="The format, where files do not tell: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.",
+        rich_help_panel=DATA_PANEL,
+    ),
 ]
 TextColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column that holds the text.", rich_help_panel=DATA_PANEL)
