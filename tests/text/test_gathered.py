@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.text.gathered import GatheredRows
+from longtail.text.gathered import GatheredRows, as_matrix
 
 
 def test_gathered_rows_make_a_matrix_of_just_their_size() -> None:
@@ -15,7 +15,7 @@ def test_gathered_rows_make_a_matrix_of_just_their_size() -> None:
     rows.reserve(7, 1.0)
     assert rows.indices[:3].tolist() == [0, 2, 1] and rows.counts[:3].tolist() == [7, 8, 9]
     rows.values[:2] = [0.5, 0.25]
-    matrix = rows.matrix([np.array([2, 0])], 4)
+    matrix = as_matrix(rows.arrays([np.array([2, 0])]), 4)
     assert matrix.toarray().tolist() == [[0.5, 0, 0.25, 0], [0, 0, 0, 0]]
     assert len(rows.indices) == len(rows.counts) == 2
     assert matrix.dtype == np.float32 and matrix.indices.dtype == np.int32
@@ -28,5 +28,5 @@ def test_a_wrong_guess_does_not_ask_for_all_memory() -> None:
 
 
 def test_no_rows_make_an_empty_matrix() -> None:
-    assert GatheredRows().matrix([], 3).shape == (0, 3)
-    assert GatheredRows().matrix([np.zeros(2, np.int64)], 3).nnz == 0
+    assert as_matrix(GatheredRows().arrays([]), 3).shape == (0, 3)
+    assert as_matrix(GatheredRows().arrays([np.zeros(2, np.int64)]), 3).nnz == 0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.kernels.native.rows import gather_rows
+from longtail.sparse import sp
 
 
 @dataclass(frozen=True, eq=False)

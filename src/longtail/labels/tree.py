@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
@@ -27,6 +26,7 @@ from longtail.kernels.rows import Rows, gather
 from longtail.labels.index import LabelIndex, index_of_groups
 from longtail.options import Options
 from longtail.progress import SILENT, Progress
+from longtail.sparse import sp
 
 _STOPS = {"gain": BY_GAIN, "scores": BY_SCORES, "members": BY_MEMBERS}
 

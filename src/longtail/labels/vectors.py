@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
@@ -28,6 +27,7 @@ from longtail.kernels.native.rows import sum_rows
 from longtail.kernels.rows import Rows
 from longtail.options import Options
 from longtail.progress import SILENT, Progress
+from longtail.sparse import sp
 from longtail.types import LabelMatrix
 
 Kind = Literal["pifa", "text", "random"]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 
 from longtail.data.dataset import TEXT, Split
 from longtail.engines.local import LocalEngine
@@ -22,6 +21,7 @@ from longtail.errors import DataError
 from longtail.kernels.rows import Rows
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
+from longtail.sparse import sp
 from longtail.stages import NO_STAGES, Stages
 from longtail.text.fields import TfidfOptions
 from longtail.text.tfidf import Tfidf
@@ -78,7 +78,7 @@ class TextFeatures:
         if len(texts) == 1:
             indices, values = self.tfidf.transform_one({name: texts[name][0].as_py() for name in texts.column_names})
             return Rows(np.array([0, len(indices)]), indices, values, self.n_features)
-        return Rows.of(self.tfidf.transform(texts, engine, progress))
+        return Rows(*self.tfidf.transform_rows(texts, engine, progress), self.n_features)
 
     def of_names(self, names: Sequence[str]) -> Rows | None:
         """Label names as if they were texts; None where features did not come from texts."""

@@ -7,8 +7,12 @@ span never need more room than its terms had, so nothing but the result itself i
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from longtail.sparse import sp
+
+Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+"""Rows as indptr, indices and values."""
 
 _MARGIN = 1.1
 _MOST_AT_ONCE = 8
@@ -33,14 +37,20 @@ class GatheredRows:
             room = min(int(n_entries / share * _MARGIN), _MOST_AT_ONCE * n_entries)
             self.indices, self.counts = _copied(self.indices, room), _copied(self.counts, room)
 
-    def matrix(self, row_lengths: list[NDArray[np.int64]], n_features: int) -> sp.csr_matrix:
-        """The rows as a matrix, which takes the memory over."""
+    def arrays(self, row_lengths: list[NDArray[np.int64]]) -> Arrays:
+        """The rows as indptr, indices and values, which take the memory over."""
         indptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *row_lengths]))
         for array in (self.indices, self.counts):
             array.resize(int(indptr[-1]), refcheck=False)
-        made = sp.csr_matrix((self.values, self.indices, indptr), shape=(len(indptr) - 1, n_features))
-        made.has_canonical_format = True
-        return made
+        return indptr, self.indices, self.values
+
+
+def as_matrix(rows: Arrays, n_features: int) -> sp.csr_matrix:
+    """The same rows as a matrix."""
+    indptr, indices, values = rows
+    made = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
+    made.has_canonical_format = True
+    return made
 
 
 def _copied(array: NDArray[np.int32], room: int) -> NDArray[np.int32]:

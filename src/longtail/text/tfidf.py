@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT
@@ -28,13 +27,11 @@ from longtail.errors import DataError, ModelFormatError, NotFittedError
 from longtail.kernels.native.tokens import weigh
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
+from longtail.sparse import sp
 from longtail.text.columns import bytes_of, bytes_of_text, column_of, columns_of, spans_of
 from longtail.text.fields import TfidfOptions
-from longtail.text.gathered import GatheredRows
+from longtail.text.gathered import Arrays, GatheredRows, as_matrix
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
-
-Part = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-"""Some rows of the result: indptr, indices, values."""
 
 _SAME_IDS = np.empty(0, np.int32)
 
@@ -62,20 +59,24 @@ class Tfidf:
         rows = GatheredRows()
         spans = self._learn(texts, engine, progress, rows)
 
-        def features(span: _Span) -> Part:
+        def features(span: _Span) -> Arrays:
             counted = span.indptr, rows.indices[span.start : span.stop], rows.counts[span.start : span.stop]
             return self._weighed(counted, *span.worker.new_ids)
 
-        return self._gathered(engine.map(features, spans), len(spans), rows)
+        return as_matrix(self._gathered(engine.map(features, spans), len(spans), rows), self.n_features_)
 
     def transform(
         self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT
     ) -> sp.csr_matrix:
         """Features of `texts`; terms that the training texts did not have are dropped."""
+        return as_matrix(self.transform_rows(texts, engine, progress), self.n_features_)
+
+    def transform_rows(self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT) -> Arrays:
+        """The same as indptr, indices and values: needs no scipy."""
         self._check_fitted()
         columns = columns_of(texts, self.options.blocks)
 
-        def features(rows: range) -> Part:
+        def features(rows: range) -> Arrays:
             parts = [
                 table.count(bytes_of(column, rows, block.lowercase), place)
                 for table, block, column, place in zip(
@@ -204,13 +205,13 @@ class Tfidf:
         self._weights = np.array(weights, np.float64)
         self._sublinear = np.array([block.sublinear for block in self.options.blocks], np.bool_)
 
-    def _weighed(self, counted: Counted, new_ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Part:
+    def _weighed(self, counted: Counted, new_ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Arrays:
         blocks = len(self.tables_), new_ids, starts, self.idf_, self._weights, self._sublinear
         return weigh(*counted, *blocks)  # type: ignore[no-any-return]
 
     def _gathered(
-        self, parts: Iterable[Part], n_parts: int, rows: GatheredRows, advance: Callable[[int], None] = _ignored
-    ) -> sp.csr_matrix:
+        self, parts: Iterable[Arrays], n_parts: int, rows: GatheredRows, advance: Callable[[int], None] = _ignored
+    ) -> Arrays:
         """Write the parts into `rows` one after the other."""
         lengths: list[NDArray[np.int64]] = []
         start = 0
@@ -221,7 +222,7 @@ class Tfidf:
             rows.indices[start:stop], rows.values[start:stop] = indices, values
             advance(len(indptr) - 1)
             start = stop
-        return rows.matrix(lengths, self.n_features_)
+        return rows.arrays(lengths)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "tables_"):

@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from longtail.sparse import sp
 
 BY_GAIN, BY_SCORES, BY_MEMBERS = 0, 1, 2
 
