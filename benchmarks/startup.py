@@ -1,0 +1,99 @@
+"""How long `longtail predict` takes on a saved model, beside the import of its libraries: python benchmarks/startup.py
+
+Trains on the bundled data set (once), then runs each of these as a process of its own, in turn, and takes medians:
+
+    python                   the interpreter alone
+    import longtail          must stay under 0.3 s
+    libraries                import of numpy, scipy.sparse, numba, pyarrow, pydantic, typer and rich
+    what it loads            import of exactly those modules of other packages that the command loads
+    longtail predict         a model is opened and two texts are tagged
+
+Results: results/startup.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results" / "startup.json"
+LIBRARIES = "numpy, scipy.sparse, numba, pyarrow, pydantic, typer, rich"
+PREDICT = "from longtail.cli.main import main; main(['predict', {model!r}, {texts!r}])"
+# As installed: Python keeps what it compiled of longtail, as pip does for the libraries.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+IMPORTS = """
+from importlib import import_module
+for name in {names}:
+    try:
+        import_module(name)
+    except ImportError:
+        pass  # a name that a package gave to something that is no module
+"""
+OWN = ("longtail", "__main__", "encodings")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as place:
+        model, texts = str(Path(place) / "model"), str(Path(place) / "texts.txt")
+        longtail = [sys.executable, "-m", "longtail.cli.main"]
+        subprocess.run([*longtail, "train", "debtags", "--out", model, "--quiet"], check=True, capture_output=True)
+        Path(texts).write_text("a text editor for gnome\nplay chess\n")
+        modules = Path(place) / "modules.py"
+        modules.write_text(IMPORTS.format(names=loaded(model, texts)))
+        program = Path(sys.executable).with_name("longtail")
+        commands = {
+            "python": [sys.executable, "-c", "pass"],
+            "import longtail": [sys.executable, "-c", "import longtail"],
+            "libraries": [sys.executable, "-c", f"import {LIBRARIES}"],
+            "what it loads": [sys.executable, str(modules)],
+            "longtail predict": [str(program), "predict", model, texts],
+        }
+        for command in commands.values():
+            seconds(command)  # files are read and kernels compiled before anything counts
+        taken = {name: [] for name in commands}
+        for _ in range(rounds):
+            for name, command in commands.items():
+                taken[name].append(seconds(command))
+    median_s = {name: round(statistics.median(times), 4) for name, times in taken.items()}
+    found = {
+        "ratio": round(median_s["longtail predict"] / median_s["libraries"], 3),
+        "ratio_to_what_it_loads": round(median_s["longtail predict"] / median_s["what it loads"], 3),
+        "median_s": median_s,
+        "all_s": {name: [round(each, 4) for each in times] for name, times in taken.items()},
+        "libraries": LIBRARIES,
+        "rounds": rounds,
+        "machine": f"{platform.platform()}, Python {platform.python_version()}",
+        "load_average": Path("/proc/loadavg").read_text().split()[:3] if Path("/proc/loadavg").exists() else None,
+    }
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({key: found[key] for key in ("ratio", "ratio_to_what_it_loads", "median_s")}, indent=1))
+
+
+def loaded(model: str, texts: str) -> list[str]:
+    """Modules of other packages that the command loads, in the order of loading."""
+    code = PREDICT.format(model=model, texts=texts) + "\nimport sys\nprint('\\n', *sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return [name for name in ran.stdout.splitlines()[-1].split() if name.split(".")[0] not in OWN]
+
+
+def seconds(command: list[str]) -> float:
+    """Wall time of a process."""
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
