@@ -26,7 +26,7 @@ class _Amount(ProgressColumn):
         unit = task.fields["unit"]
         total = f" of {task.total:,.0f}" if task.total else ""
         speed = task.finished_speed or task.speed
-        rate = f", {speed:,.0f} a second" if speed and task.completed else ""
+        rate = f", {speed:,.0f}/s" if speed and task.completed else ""
         return Text(f"{task.completed:,.0f}{total} {unit}{rate}", style="dim")
 
 
@@ -34,7 +34,7 @@ class Bars:
     """Draws the steps of a long job; see `longtail.progress.Progress`."""
 
     def __init__(self, console: Console | None = None) -> None:
-        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), _Amount(), TimeRemainingColumn()
+        columns = SpinnerColumn(), TextColumn("{task.description:<20}"), BarColumn(18), _Amount(), TimeRemainingColumn()
         self._live = Live(*columns, console=console or Console(stderr=True), transient=True)
         self._lock = RLock()
         self._compiling: TaskID | None = None
