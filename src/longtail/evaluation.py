@@ -157,6 +157,15 @@ def occurs_in(split: Split, other: Split) -> NDArray[np.bool_]:
     return np.asarray(pc.is_in(texts, value_set=other.texts[TEXT]), bool)
 
 
+def as_trained(model: Method, dataset: Dataset) -> Dataset:
+    """The data as the model was trained on them: with the same part held out as dev, where one was."""
+    held_out = model.facts_.get("held_out")
+    if not held_out or DEV in dataset.splits or "train" not in dataset.splits:
+        return dataset
+    drawn = dataset.hold_out(**held_out)
+    return drawn if drawn.train.fingerprint == model.facts_["fingerprint"] else dataset
+
+
 def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tuple[str, Split]:
     """The part of `dataset` to evaluate on, and what it is called.
 
@@ -166,18 +175,16 @@ def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tu
         return name, dataset.split(name)
     if DEV in dataset.splits:
         return DEV, dataset.dev
-    held_out = model.facts_.get("held_out")
-    if held_out and "train" in dataset.splits:
-        drawn = dataset.hold_out(**held_out)
-        if drawn.train.fingerprint == model.facts_["fingerprint"]:
-            return "dev (held out)", drawn.dev
+    drawn = as_trained(model, dataset)
+    if DEV in drawn.splits:
+        return "dev (held out)", drawn.dev
     if name is None and len(dataset.splits) == 1:
         [(only, split)] = dataset.splits.items()
         if split.fingerprint != model.facts_["fingerprint"]:
             return only, split
     reason = (
         "is not what the model was trained on, so which texts were held out cannot be told"
-        if held_out
+        if model.facts_.get("held_out")
         else "the model was trained without --hold-out: scores on its training texts would flatter"
     )
     parts = ", ".join(dataset.splits)

@@ -78,6 +78,8 @@ def test_a_held_out_part_is_not_trained_on_and_is_what_evaluate_takes(
     found = longtail("evaluate", tmp_path / "m", file, "--json").json
     assert found["split"] == "dev (held out)"
     assert found["n_texts"] == 6
+    new = longtail("evaluate", tmp_path / "m", file, "--drop-seen", file, "--json").json["without_seen_texts"]
+    assert new["n_texts"] == 6
     expected = load_dataset(file).hold_out().dev.fingerprint
     assert expected != facts["fingerprint"]
 

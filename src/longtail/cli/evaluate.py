@@ -66,7 +66,7 @@ def evaluate(
 ) -> None:
     """Measure a model on DATA; prints fractions as JSON, or tables in per cent."""
     from longtail.cli.source import load_data
-    from longtail.evaluation import choose_split, evaluate_model
+    from longtail.evaluation import as_trained, choose_split, evaluate_model
     from longtail.methods import load_model
     from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
@@ -88,7 +88,7 @@ def evaluate(
     seen = None
     if drop_seen is not None:
         other = dataset if drop_seen == data else load_data(drop_seen, screen.progress, **how)
-        seen = other.train
+        seen = as_trained(tagger, other).train
     found = evaluate_model(
         tagger,
         texts,
