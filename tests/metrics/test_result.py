@@ -256,7 +256,7 @@ def test_an_empty_place_is_never_a_hit() -> None:
     # NO_LABEL is -1: read as a number it would be the last label of the text before.
     predicted = TopK(np.array([[0], [NO_LABEL]], np.int32), np.array([[1.0], [-np.inf]], np.float32))
     truth = LabelMatrix.from_lists([{0, 4}, {0}], 5)
-    found = evaluate(predicted, truth, np.ones(5, int), 10, MetricOptions(at=(1,), threshold=-np.inf))
+    found = evaluate(predicted, truth, np.ones(5, int), 10, MetricOptions(at=(1,), threshold=-1e38))
     assert found.values["P@1"] == 0.5
     assert found.values["micro-F1"] == pytest.approx(2 * 1 / (1 + 3))
 
