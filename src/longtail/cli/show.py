@@ -79,7 +79,7 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
         return
     facts = opened.facts_
     trained = f"{facts['n_texts']:,} texts" + (f" of {facts['name']}, {facts['split']}" if "name" in facts else "")
-    held_out = f", without a held-out part {facts['held_out']}" if facts.get("held_out") else ""
+    held_out = f", {facts['held_out']['share']:.0%} of it held out" if facts.get("held_out") else ""
     unseen = facts["n_labels_without_texts"]
     rows = {
         "method": opened.name + (f", ensemble of {len(members)}" if len(members) > 1 else ""),

@@ -13,8 +13,9 @@ from typing import Any
 from longtail.report.tables import main_length, percent
 
 WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
-BANDS = (("head", 100.5, None), ("torso", 10.5, 100.5), ("tail", 0.8, 10.5))
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 26, 44
+BANDS = (("head", float("inf")), ("torso", 101), ("tail", 11))
+"""Each with the number of texts that its labels stay below."""
 BAR_HEIGHT, BAR_LEFT, BAR_RIGHT = 34, 76, 120
 
 
@@ -22,21 +23,20 @@ def frequency_picture(curve: Sequence[Sequence[int]]) -> str:
     """Training texts a label, from [rank, texts] points with the most frequent first."""
     n_labels, most = curve[-1][0], curve[0][1]
     x = _scale(0.85, n_labels * 1.2, LEFT, WIDTH - RIGHT)
-    y = _scale(0.8, max(most, 1) * 1.5, HEIGHT - BOTTOM, TOP)
+    y = _scale(0.8, max(most, 1) * 1.3, HEIGHT - BOTTOM, TOP)
     parts = []
-    for name, low, high in BANDS:
-        ranks = [rank for rank, texts in curve if texts >= low and (high is None or texts < high)]
-        if ranks:
-            start, end = x(min(ranks) * (0.85 if min(ranks) == 1 else 1)), x(max(ranks))
-            wide = max(end - start, 2.0)
-            parts.append(_box(f"band {name}", start, TOP, wide, HEIGHT - TOP - BOTTOM))
-            if wide > 34:
-                parts.append(
-                    f'<text class="name" x="{start + wide / 2:.1f}" y="{TOP + 16}" text-anchor="middle">{name}</text>'
-                )
+    floor = HEIGHT - BOTTOM
+    edges = [next((rank for rank, texts in curve if texts < most_texts), None) for _, most_texts in BANDS]
+    starts = [x(rank) if rank is not None else x(n_labels) for rank in edges]
+    for (name, _), start, end in zip(BANDS, starts, [*starts[1:], x(n_labels)], strict=True):
+        if end > start:
+            parts.append(_box(f"band {name}", start, TOP, end - start, floor - TOP))
+        if end > start + 30:
+            middle = (start + end) / 2
+            parts.append(f'<text class="name" x="{middle:.1f}" y="{TOP - 8}" text-anchor="middle">{name}</text>')
     for tick in _powers(n_labels):
-        parts.append(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{tick:,}</text>')
+        parts.append(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{floor}"/>')
+        parts.append(f'<text x="{x(tick):.1f}" y="{floor + 16}" text-anchor="middle">{tick:,}</text>')
     for tick in _powers(most):
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(f'<text x="{LEFT - 7}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:,}</text>')
@@ -44,7 +44,7 @@ def frequency_picture(curve: Sequence[Sequence[int]]) -> str:
     parts.append(f'<polyline class="curve" points="{points}"/>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">labels, most frequent first</text>')
-    side = (TOP + HEIGHT - BOTTOM) / 2
+    side = (TOP + floor) / 2
     parts.append(f'<text transform="translate(14 {side}) rotate(-90)" text-anchor="middle">training texts</text>')
     return _svg(WIDTH, HEIGHT, "Training texts of each label", parts)
 

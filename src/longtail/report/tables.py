@@ -135,13 +135,17 @@ def model_table(report: dict[str, Any]) -> Table:
         ("weights", None if model["n_weights"] is None else f"{model['n_weights']:,}"),
         ("features", None if model["n_features"] is None else f"{model['n_features']:,}"),
         ("seed", str(model["seed"])),
-        ("held out of training", str(trained["held_out"]) if trained.get("held_out") else None),
+        ("held out of training", _held_out(trained["held_out"]) if trained.get("held_out") else None),
         ("prediction", speed),
         ("propensity constants", constants),
         ("versions", ", ".join(f"{name} {found[name]}" for name in found if name not in ("platform", "cores"))),
         ("machine", f"{found['platform']}, {found['cores']} cores"),
     ]
     return Table(["", ""], [[name, value] for name, value in rows if value is not None])
+
+
+def _held_out(draw: dict[str, Any]) -> str:
+    return f"{draw['share']:.0%} of the texts, {draw['at_most']:,} at most, drawn with seed {draw['seed']}"
 
 
 def _cell(value: float, interval: dict[str, float] | None) -> str:
