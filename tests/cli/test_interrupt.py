@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,12 +15,12 @@ import pytest
 
 from longtail.methods import load_model
 
+resource = pytest.importorskip("resource", reason="limits are those of POSIX")
+
 Run = Callable[..., Any]
 
 PROGRAM = [sys.executable, "-m", "longtail.cli.main"]
 PATIENCE_S = 60
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
 
 
 @contextmanager
