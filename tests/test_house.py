@@ -16,7 +16,8 @@ import longtail
 SOURCE = Path(longtail.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine", "sparse"},
+    {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine"}
+    | {"sparse"},
     {"kernels", "engines"},
     {"data", "text", "labels", "metrics", "ensemble", "propensity"},
     {"linear", "presets"},

@@ -125,3 +125,22 @@ def test_any_part_can_be_trained_on(longtail: Run, data: Path, tmp_path: Path, s
     model = load_model(tmp_path / "m")
     assert model.facts_["split"] == split
     assert model.facts_["fingerprint"] == load_dataset(data).split(split).fingerprint
+
+
+def test_a_field_that_may_be_missing_is_read_where_it_is(longtail: Run, tmp_path: Path) -> None:
+    settings = ["--set", 'features.blocks=[{}, {column = "title", otherwise = "text"}]']
+    rows = "".join(f"apple {i},red {i},fruit\nstone {i},grey {i},rock\n" for i in range(20))
+    (tmp_path / "titled.csv").write_text("title,text,labels\n" + rows)
+    (tmp_path / "plain.csv").write_text("text,labels\nred one,fruit\ngrey one,rock\n")
+    assert longtail("train", tmp_path / "titled.csv", *settings, "--out", tmp_path / "m").code == 0
+    model = load_model(tmp_path / "m")
+    assert (model.columns, model.optional_columns) == (("text",), ("title",))
+    assert "apple" in set(model.features_.tfidf.terms_.to_pylist())
+    (tmp_path / "titled-new.csv").write_text("title,text\napple,?\n")
+    (tmp_path / "new.csv").write_text("text\nred\n")
+    for name in ("titled-new.csv", "new.csv"):
+        found = longtail("predict", tmp_path / "m", tmp_path / name, "-k", 1)
+        assert found.lines[0]["labels"][0]["id"] == "fruit"
+    assert longtail("predict", tmp_path / "m", "-t", "grey", "-k", 1).lines[0]["labels"][0]["id"] == "rock"
+    assert longtail("evaluate", tmp_path / "m", tmp_path / "plain.csv", "--json").json["metrics"]["P@1"] == 1.0
+    assert "title where there is one" in longtail("info", tmp_path / "m").out

@@ -75,6 +75,7 @@ def evaluate(
     tagger = load_model(model)
     how: dict[str, Any] = {
         "columns": tagger.columns,
+        "optional": tagger.optional_columns,
         "format": format,
         "read": read,
         "text_column": text_column,

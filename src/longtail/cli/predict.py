@@ -77,7 +77,10 @@ def predict(
         batches: Iterator[pa.Table] = iter([pa.table({name: text for name in {"text", *columns}})])
         total: int | None = len(text)
     else:
-        batches, total = _read(texts, columns, format, text_column, replace_bad_utf8, screen)
+        how = {"optional": tagger.optional_columns, "on_bad_utf8": "replace" if replace_bad_utf8 else "error"}
+        batches, total = _read(
+            texts, columns, format, how | ({"text_column": text_column} if text_column else {}), screen
+        )
     pretty = out is None and not as_json and sys.stdout.isatty()
     with _target(out) as stream, _watched(screen, total, pretty) as advance:
         for batch in batches:
@@ -97,7 +100,7 @@ def predict(
 
 
 def _read(
-    texts: str, columns: tuple[str, ...], format: str | None, text_column: str | None, replace: bool, screen: Screen
+    texts: str, columns: tuple[str, ...], format: str | None, options: dict[str, Any], screen: Screen
 ) -> tuple[Iterator[pa.Table], int | None]:
     """The texts, and how many there are where a bar will show it."""
     from longtail.data.texts import count_texts, read_texts, text_format
@@ -106,9 +109,6 @@ def _read(
 
     if format not in (None, "lines", "jsonl", "table"):
         raise ConfigError(f"--format must be lines, jsonl or table, got '{format}'{did_you_mean(format, ['jsonl'])}")
-    options: dict[str, Any] = {"on_bad_utf8": "replace" if replace else "error"}
-    if text_column is not None:
-        options["text_column"] = text_column
     if texts == STDIN:
         if sys.stdin.isatty():
             screen.note("type a text and press Enter; Ctrl-D ends")

@@ -87,7 +87,7 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
         "trained on": trained + held_out,
         "data checksum": facts["fingerprint"][:16],
         "features": f"{described['n_features']:,}" if "n_features" in described else None,
-        "reads": ", ".join(opened.columns),
+        "reads": ", ".join([*opened.columns, *(f"{name} where there is one" for name in opened.optional_columns)]),
         "size": in_bytes(size) + (", checksums right" if verify else ""),
         "versions": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
         "options": ", ".join(f"{path} = {value}" for path, value in changed.items()) or "all as by default",

@@ -21,12 +21,13 @@ def load_data(
     progress: Progress,
     *,
     columns: Sequence[str] = ("text",),
+    optional: Sequence[str] = (),
     format: str | None = None,
     vocabulary: Path | None = None,
     read: Sequence[str] | None = None,
     **given: str | None,
 ) -> Dataset:
-    """The data set, with at least these columns of texts; `given` are options of the format by name."""
+    """The data set, with these columns of texts and the optional ones; `given` are options of the format by name."""
     from longtail.data.formats import find_format
     from longtail.data.load import load_dataset, load_vocabulary
     from longtail.settings import with_settings
@@ -41,8 +42,8 @@ def load_data(
         raise ConfigError("--read vocabulary.… is about a --vocabulary, got none")
     path = Path(data).expanduser()
     further = tuple(column for column in columns if column != "text")
-    if further and path.exists() and find_format(path, format) == "table":
-        options.setdefault("fields", further)
+    if (further or optional) and path.exists() and find_format(path, format) == "table":
+        options = {"fields": further, "optional_fields": tuple(optional)} | options
     names = load_vocabulary(vocabulary, **named) if vocabulary is not None else None
     return load_dataset(data, format=format, vocabulary=names, progress=progress, **options)
 

@@ -86,6 +86,7 @@ def train(
         data,
         screen.progress,
         columns=model.columns,
+        optional=model.optional_columns,
         format=format,
         vocabulary=vocabulary,
         read=read,

@@ -38,13 +38,17 @@ def text_format(path: Path) -> TextFormat:
 def read_texts(
     path: str | Path,
     columns: Sequence[str] = (TEXT,),
+    optional: Sequence[str] = (),
     *,
     format: TextFormat | None = None,
     text_column: str = TEXT,
     on_bad_utf8: OnBadUtf8 = "error",
     stream: BufferedIOBase | None = None,
 ) -> Iterator[pa.Table]:
-    """Tables with at least `columns`; with a `stream` that is open already, `path` only names it in messages."""
+    """Tables with at least `columns`, and with those of `optional` that are there.
+
+    With a `stream` that is open already, `path` only names it in messages.
+    """
     path = Path(path)
     format = format or text_format(path)
     if stream is None and not path.is_file():
@@ -52,8 +56,10 @@ def read_texts(
     if stream is not None and format == "table":
         raise DataError("tables must be files; texts that are piped in must be lines or JSON lines")
     empty = True
-    options = {"text_column": text_column, "label_column": None, "on_bad_utf8": on_bad_utf8}
-    for texts in _tables(path, columns, format, options, stream):
+    options: dict[str, Any] = {"text_column": text_column, "label_column": None, "on_bad_utf8": on_bad_utf8}
+    if format == "table":
+        options |= {"fields": _without_text(columns), "optional_fields": _without_text(optional)}
+    for texts in _tables(path, format, options, stream):
         missing = next((name for name in columns if name not in texts.column_names), None)
         if missing is not None:
             kind = "a plain line has only 'text'; use JSON lines or a table" if format == "lines" else "add it"
@@ -74,7 +80,7 @@ def count_texts(path: str | Path, format: TextFormat | None = None) -> int | Non
 
 
 def _tables(
-    path: Path, columns: Sequence[str], format: TextFormat, options: dict[str, Any], stream: BufferedIOBase | None
+    path: Path, format: TextFormat, options: dict[str, Any], stream: BufferedIOBase | None
 ) -> Iterator[pa.Table]:
     if format == "lines":
         for block in read_lines(path, options["on_bad_utf8"], stream):
@@ -87,7 +93,10 @@ def _tables(
     else:
         from longtail.data.formats import table
 
-        further = tuple(name for name in columns if name != TEXT)
-        for source in table.read(path, table.TableOptions.of({**options, "fields": further})).splits.values():
+        for source in table.read(path, table.TableOptions.of(options)).splits.values():
             for batch in source.batches:
                 yield batch.texts
+
+
+def _without_text(columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in columns if name != TEXT)

@@ -184,8 +184,13 @@ class Method(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of texts that the model reads."""
+        """The columns that texts must have."""
         return (TEXT,)
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """Further columns that are read where texts have them."""
+        return ()
 
     def needs(self, split: Split) -> Needs:
         """What training on `split` will take."""

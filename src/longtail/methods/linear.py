@@ -122,7 +122,13 @@ class Linear(Method):
     @property
     def columns(self) -> tuple[str, ...]:
         """See `Method.columns`."""
-        return tuple(dict.fromkeys(block.column for block in self.options.features.blocks))
+        return tuple(dict.fromkeys(block.otherwise or block.column for block in self.options.features.blocks))
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """See `Method.optional_columns`."""
+        found = dict.fromkeys(block.column for block in self.options.features.blocks if block.otherwise)
+        return tuple(column for column in found if column not in self.columns)
 
     def needs(self, split: Split) -> Needs:
         """See `Method.needs`."""

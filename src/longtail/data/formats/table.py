@@ -41,6 +41,8 @@ class TableOptions(ColumnOptions):
 
     label_separator: Annotated[str, Field(min_length=1)] = ";"
     """What stands between two labels in a cell; white space around a label is dropped."""
+    optional_fields: tuple[str, ...] = ()
+    """Further columns of texts to keep where a table has them."""
     id_column: str | None = None
     """A column to keep as `id`."""
     delimiter: _Character | None = None
@@ -85,7 +87,8 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
 def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
     tables = _parquet(path, options) if bare_suffix(path) in PARQUET else _csv(path, options)
     for table in tables:
-        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in options.fields or ()}
+        further = [*(options.fields or ()), *(name for name in options.optional_fields if name in table.column_names)]
+        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in further}
         if options.id_column is not None:
             columns["id"] = table[options.id_column].cast(pa.string())
         try:
@@ -179,7 +182,8 @@ def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> Dat
 
 
 def _wanted(path: Path, names: list[str], options: TableOptions) -> list[str]:
-    named = (options.text_column, options.label_column, *(options.fields or ()), options.id_column)
+    further = *(options.fields or ()), *(name for name in options.optional_fields if name in names)
+    named = (options.text_column, options.label_column, *further, options.id_column)
     wanted = [name for name in named if name is not None]
     for name in wanted:
         if names.count(name) != 1:
