@@ -74,14 +74,14 @@ def test_spans_count_the_bytes_of_all_columns() -> None:
 
 def test_a_missing_column_is_named_with_those_that_are_there() -> None:
     with pytest.raises(ConfigError, match="column 'title', the texts have only text, abstract"):
-        columns_of(pa.table({"text": ["a"], "abstract": ["b"]}), blocks_of("text,title"))
+        blocks_of("text,title")[1].among(["text", "abstract"])
 
 
 def test_a_block_reads_its_other_column_only_where_its_own_is_missing() -> None:
-    block = FieldOptions(column="title", otherwise="text")
-    (own,) = columns_of(pa.table({"text": ["a"], "title": ["b"]}), [block])
-    (other,) = columns_of(pa.table({"text": ["a"]}), [block])
-    assert (own.to_pylist(), other.to_pylist()) == (["b"], ["a"])
+    block = FieldOptions(column="title", otherwise="text", max_words=9, otherwise_words=4)
+    own, other = (block.among(columns) for columns in (["text", "title"], ["text"]))
+    assert (own.column, own.max_words) == ("title", 9)
+    assert (other.column, other.max_words) == ("text", 4)
 
 
 def test_missing_texts_are_empty_and_numbers_are_no_texts() -> None:

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split, Texts, as_table
@@ -115,16 +114,16 @@ class Method(ABC):
         seen = np.flatnonzero(frequency)
         new_id = np.full(len(frequency), NO_LABEL)
         new_id[seen] = np.arange(len(seen))
-        self.vocabulary_ = split.vocabulary.take(seen)
-        self.train_counts_: NDArray[np.int64] = frequency[seen]
+        vocabulary = split.vocabulary.take(seen)
+        kept = Split(split.texts, split.labels.renumber(new_id, len(seen)), vocabulary, split.features)
+        self._fit(kept, Run(LocalEngine(threads), progress, stages))
+        self.vocabulary_, self.train_counts_ = vocabulary, frequency[seen]
         self.facts_: dict[str, Any] = {
             "n_texts": len(split),
             "n_labels": len(seen),
             "n_labels_without_texts": len(frequency) - len(seen),
             "fingerprint": split.fingerprint,
         }
-        kept = Split(split.texts, split.labels.renumber(new_id, len(seen)), self.vocabulary_, split.features)
-        self._fit(kept, Run(LocalEngine(threads), progress, stages))
         return self
 
     def top_k(

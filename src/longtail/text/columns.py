@@ -8,7 +8,6 @@ The bytes are Arrow's own, not a copy, where the rows lie in one piece and Pytho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.dataset import as_strings
-from longtail.errors import ConfigError, DataError
+from longtail.errors import DataError
 from longtail.kernels.characters import CONTEXT
 from longtail.kernels.native.tokens import needs_python
 from longtail.text.fields import FieldOptions
@@ -29,18 +28,7 @@ Bytes = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 def columns_of(table: pa.Table, blocks: Sequence[FieldOptions]) -> list[pa.ChunkedArray]:
     """The column that each block reads, as strings without nulls."""
-    return [as_strings(column_of(table, block, table.column_names), block.column) for block in blocks]
-
-
-def column_of(columns: Any, block: FieldOptions, known: Sequence[str]) -> Any:
-    """What a block reads of a table or a mapping with these columns."""
-    if block.column in known:
-        return columns[block.column]
-    if block.otherwise in known:
-        return columns[block.otherwise]
-    raise ConfigError(
-        f"features need the column '{block.column}', the texts have only {', '.join(known) or 'no columns'}"
-    )
+    return [as_strings(table[block.column], block.column) for block in blocks]
 
 
 def spans_of(columns: Sequence[pa.ChunkedArray]) -> list[range]:

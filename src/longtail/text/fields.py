@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -24,6 +24,8 @@ class FieldOptions(Options):
     """The column to read."""
     otherwise: str | None = None
     """The column to read where the texts lack `column`."""
+    otherwise_words: PositiveInt | None = None
+    """Read only so many words of `otherwise`: the first words of a text are the nearest to a missing title."""
     words: NGrams | None = (1, 1)
     """N-grams of words, shortest and longest; a word is a run of two or more letters, digits or underscores."""
     chars: NGrams | None = None
@@ -65,6 +67,16 @@ class FieldOptions(Options):
         if self.chars is not None and (self.stop_words is not None or self.numbers):
             raise ValueError("stop_words and numbers are about words, and cannot stand beside chars")
         return self
+
+    def among(self, columns: Collection[str]) -> FieldOptions:
+        """This block as it reads texts with these columns."""
+        if self.column in columns:
+            return self
+        if self.otherwise is None or self.otherwise not in columns:
+            known = ", ".join(columns) or "no columns"
+            raise ConfigError(f"features need the column '{self.column}', the texts have only {known}")
+        limits = [limit for limit in (self.max_words, self.otherwise_words) if limit is not None]
+        return self.model_copy(update={"column": self.otherwise, "max_words": min(limits, default=None)})
 
     @property
     def ngrams(self) -> NGrams:

@@ -44,10 +44,11 @@ class Analysis:
     def __init__(self, options: FieldOptions, stop_words: Table) -> None:
         low, high = options.ngrams
         self.stop_words = stop_words
-        self.arguments = (
-            character_chart(options.lowercase), options.chars is not None, low, high,
-            options.numbers, options.max_words or _UNLIMITED, *stop_words,
-        )  # fmt: skip
+        self._kind = character_chart(options.lowercase), options.chars is not None, low, high, options.numbers
+
+    def arguments(self, max_words: int | None) -> tuple[Any, ...]:
+        """For texts of which so many words are read."""
+        return *self._kind, max_words or _UNLIMITED, *self.stop_words
 
     @classmethod
     def of(cls, options: FieldOptions) -> Analysis:
@@ -55,7 +56,7 @@ class Analysis:
         words = STOP_WORDS[options.stop_words] if isinstance(options.stop_words, str) else options.stop_words
         if not words:
             return cls(options, NO_WORDS)
-        alone = options.model_copy(update={"words": (1, 1), "stop_words": None, "max_words": None})
+        alone = options.model_copy(update={"words": (1, 1), "stop_words": None})
         counter = TermCounter(cls(alone, NO_WORDS))
         counter.count(bytes_of(pa.chunked_array([words], pa.string()), range(len(words)), options.lowercase))
         return cls(options, counter.table)
@@ -75,14 +76,14 @@ class TermCounter:
         self.letters = np.empty(8 * _FIRST_TERMS, np.uint8)
         self._make_room(_FIRST_TERMS)
 
-    def count(self, texts: Bytes) -> Counted:
-        """Count the terms of some texts; new ones are added."""
+    def count(self, texts: Bytes, max_words: int | None = None) -> Counted:
+        """Count the terms of some texts, of `max_words` words each; new ones are added."""
         data, offsets = texts
         parts: list[Counted] = []
         while True:
             *counted, self.n_terms = count_terms(
-                data, offsets, *self.analysis.arguments, True, self.n_terms, self.slots, self.hashes, self.place,
-                self.df, self.tf, self.ends, self.letters,
+                data, offsets, *self.analysis.arguments(max_words), True, self.n_terms, self.slots, self.hashes,
+                self.place, self.df, self.tf, self.ends, self.letters,
             )  # fmt: skip
             parts.append(tuple(counted))
             offsets = offsets[len(counted[0]) - 1 :]
@@ -139,11 +140,11 @@ class TermTable:
         """How many."""
         return len(self.table[1])
 
-    def count(self, texts: Bytes, place: NDArray[np.int32]) -> Counted:
+    def count(self, texts: Bytes, place: NDArray[np.int32], max_words: int | None = None) -> Counted:
         """Count the terms of some texts that are features; `place` is scratch of (n_terms,)."""
         slots, hashes = self.table
         return count_terms(  # type: ignore[no-any-return]
-            *texts, *self.analysis.arguments, False, self.n_terms, slots, hashes, place,
+            *texts, *self.analysis.arguments(max_words), False, self.n_terms, slots, hashes, place,
             _NO_INT64, _NO_INT64, _NO_INT64, _NO_BYTES,
         )[:3]  # fmt: skip
 

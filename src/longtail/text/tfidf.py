@@ -12,7 +12,7 @@ Texts are read once, in spans of a megabyte, by all threads; only counted terms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,8 +28,8 @@ from longtail.kernels.native.tokens import weigh
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
 from longtail.sparse import sp
-from longtail.text.columns import bytes_of, bytes_of_text, column_of, columns_of, spans_of
-from longtail.text.fields import TfidfOptions
+from longtail.text.columns import bytes_of, bytes_of_text, columns_of, spans_of
+from longtail.text.fields import FieldOptions, TfidfOptions
 from longtail.text.gathered import Arrays, GatheredRows, as_matrix
 from longtail.text.terms import Analysis, Counted, TermCounter, TermTable, merge, stacked
 
@@ -74,14 +74,13 @@ class Tfidf:
     def transform_rows(self, texts: pa.Table, engine: LocalEngine | None = None, progress: Progress = SILENT) -> Arrays:
         """The same as indptr, indices and values: needs no scipy."""
         self._check_fitted()
-        columns = columns_of(texts, self.options.blocks)
+        blocks = self._blocks_of(texts.column_names)
+        columns = columns_of(texts, blocks)
 
         def features(rows: range) -> Arrays:
             parts = [
-                table.count(bytes_of(column, rows, block.lowercase), place)
-                for table, block, column, place in zip(
-                    self.tables_, self.options.blocks, columns, self._places.value, strict=True
-                )
+                table.count(bytes_of(column, rows, block.lowercase), place, block.max_words)
+                for table, block, column, place in zip(self.tables_, blocks, columns, self._places.value, strict=True)
             ]
             return self._weighed(stacked(parts), _SAME_IDS, self._starts)
 
@@ -94,10 +93,10 @@ class Tfidf:
         """Features of one text, ascending, and their values; a plain string is the column `text`."""
         self._check_fitted()
         fields = {TEXT: text} if isinstance(text, str) else text
-        parts = []
-        for table, block, place in zip(self.tables_, self.options.blocks, self._places.value, strict=True):
-            content = column_of(fields, block, list(fields))
-            parts.append(table.count(bytes_of_text(content, block.lowercase), place))
+        parts = [
+            table.count(bytes_of_text(fields[block.column], block.lowercase), place, block.max_words)
+            for table, block, place in zip(self.tables_, self._blocks_of(fields), self._places.value, strict=True)
+        ]
         _, indices, values = self._weighed(stacked(parts), _SAME_IDS, self._starts)
         return indices, values
 
@@ -149,7 +148,7 @@ class Tfidf:
         self, texts: pa.Table, engine: LocalEngine, progress: Progress, rows: GatheredRows | None
     ) -> list[_Span]:
         """Fit; if `rows` are given, they get the counted terms of all texts, and the spans in them are returned."""
-        blocks = self.options.blocks
+        blocks = self._blocks_of(texts.column_names)
         columns = columns_of(texts, blocks)
         if not len(texts):
             raise DataError("features must be learned from at least one text, got none")
@@ -160,7 +159,7 @@ class Tfidf:
         def count(span: range) -> tuple[_Worker, Counted]:
             worker = own.value
             parts = [
-                counter.count(bytes_of(column, span, block.lowercase))
+                counter.count(bytes_of(column, span, block.lowercase), block.max_words)
                 for counter, block, column in zip(worker.counters, blocks, columns, strict=True)
             ]
             return worker, stacked(parts)
@@ -179,6 +178,9 @@ class Tfidf:
                     start = stop
         self._merge(workers, len(texts))
         return kept
+
+    def _blocks_of(self, columns: Collection[str]) -> list[FieldOptions]:
+        return [block.among(columns) for block in self.options.blocks]
 
     def _merge(self, workers: Sequence[_Worker], n_texts: int) -> None:
         """Join what the workers counted, and tell each the features of its terms."""
