@@ -299,12 +299,18 @@ def offsets_of(clusters: Any, child_ptr: Any) -> tuple[Any, int]:
     return (ends - sizes.ravel()).reshape(clusters.shape), int(sizes.sum())
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("name", ["chunk_margins", "chunk_margins_few"])
 @few
 @given(sparse_rows(st.integers(0, 6), 8), st.integers(1, 5), st.integers(1, 4), st.integers(0, 999))
-def test_chunk_margins(name: str, rows: dict[str, Any], n_clusters: int, width: int, seed: int) -> None:
+def test_chunk_margins(name: str, narrow: bool, rows: dict[str, Any], n_clusters: int, width: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     chunk = chunks(rng, n_clusters, 8, 20)
+    if narrow:
+        chunk |= {
+            "row_entry": chunk["row_entry"].astype(np.uint16),
+            "entry_child": chunk["entry_child"].astype(np.uint8),
+        }
     clusters = recalled_clusters(rng, len(rows["indptr"]) - 1, n_clusters, width)
     offsets, size = offsets_of(clusters, chunk["child_ptr"])
     order = ("child_ptr", "scale", "bias", "row_ptr", "row_feature", "entry_base", "row_entry")

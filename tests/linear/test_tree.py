@@ -243,7 +243,7 @@ def test_labels_without_texts_come_after_all_others(negatives: str, power: int) 
 def test_counts_as_costs_pull_texts_to_the_clusters_of_many_of_their_labels() -> None:
     """A text with two labels in a cluster counts there as two texts."""
     features, labels = problem()
-    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0}
+    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0, "cost_decay": 0.0}
     counted = train(matcher={"count_costs": True, **strict}).layers[0]
     plain = train(matcher=strict).layers[0]
     assert not np.allclose(counted.bias, plain.bias, atol=1e-3)
@@ -262,7 +262,7 @@ def test_text_costs_reach_the_solver() -> None:
     costs = np.ones(N_TEXTS, np.float32)
     costs[30:] = 0
     flat = LabelIndex.flat(N_LABELS)
-    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0}
+    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0, "cost_decay": 0.0}
     weighted = fit_tree(
         Rows.of(features), labels, flat, SolverOptions(), RankerOptions(**strict), SearchOptions(), 0, costs, ONE
     )

@@ -34,8 +34,8 @@ class Layer:
     row_ptr: NDArray[np.int64]  # (n_clusters + 1,)
     row_feature: NDArray[np.int32]  # (n_rows,) sorted in each cluster
     entry_base: NDArray[np.int64]  # (n_clusters + 1,)
-    row_entry: NDArray[np.uint32]  # (n_rows + n_clusters,) relative to entry_base, one end a cluster
-    entry_child: NDArray[np.uint16]  # (n_entries,) place inside the cluster
+    row_entry: NDArray[np.uint16 | np.uint32]  # (n_rows + n_clusters,) relative to entry_base, one end a cluster
+    entry_child: NDArray[np.uint8 | np.uint16]  # (n_entries,) place inside the cluster
     entry_value: NDArray[np.int16]  # (n_entries,) times scale
 
     @property

@@ -55,7 +55,7 @@ class SolverOptions(Options):
     """Value of a constant feature; 0 for none."""
     tolerance: PositiveFloat = 0.1
     """Stop when the gradients of a pass span at most this."""
-    max_passes: PositiveInt = 20
+    max_passes: PositiveInt = 15
     """Passes over the texts, at most."""
     threshold: float = Field(0.1, ge=0)
     """Weights smaller than this are dropped after training."""
@@ -143,8 +143,8 @@ def fit_layer(
         row_ptr=_pointer(joined["n_rows"]),
         row_feature=joined["row_feature"],
         entry_base=_pointer(joined["n_entries"]),
-        row_entry=joined["row_entry"],
-        entry_child=joined["entry_child"],
+        row_entry=_narrow(joined["row_entry"], np.uint16),
+        entry_child=_narrow(joined["entry_child"], np.uint8),
         entry_value=joined["entry_value"],
     )
 
@@ -280,6 +280,11 @@ def _chunk(pieces: list[_Piece]) -> dict[str, NDArray[Any]]:
         "entry_child": child,
         "entry_value": np.rint(weight / scale[child]).astype(np.int16),
     }
+
+
+def _narrow(numbers: NDArray[Any], to: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    """In the smaller type if all fit: a third of a model is these numbers."""
+    return numbers.astype(to) if numbers.max(initial=0) <= np.iinfo(to).max else numbers
 
 
 def _pointer(sizes: NDArray[Any]) -> NDArray[np.int64]:

@@ -39,6 +39,10 @@ _BATCH = 2048
 class RankerOptions(SolverOptions):
     """The classifiers of the labels."""
 
+    cost_decay: float = Field(0.15, ge=0, le=1)
+    """Both costs of a label with n texts are divided by n to this power: frequent labels need less pull."""
+    threshold: float = Field(0.05, ge=0)
+    """Weights smaller than this are dropped after training."""
     negatives: Literal["cluster", "matcher", "all"] = "matcher"
     """Texts without the label that it learns from: those with another label of its cluster; these and the ones
     that the matcher brings to the cluster; or all texts (DiSMEC)."""
@@ -51,7 +55,7 @@ class SearchOptions(Options):
 
     beam: PositiveInt = 50
     """Clusters kept a level."""
-    cluster_weight: float = Field(0.25, ge=0)
+    cluster_weight: float = Field(0.4, ge=0)
     """How much the matcher's log score counts beside the ranker's."""
     cluster_power: int = Field(3, ge=0, le=8)
     """p in the matcher's score exp(−max(0, 1 − margin)^p); 0 for the sigmoid of the margin."""

@@ -23,15 +23,23 @@ from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_t
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs, Run
 from longtail.persist import Folder, FolderWriter
 from longtail.text.features import TextFeatures
-from longtail.text.fields import TfidfOptions, blocks_of
+from longtail.text.fields import FieldOptions, TfidfOptions, blocks_of
 from longtail.types import TopK
+
+_TITLE = FieldOptions(column="title", otherwise=TEXT, otherwise_words=30)
 
 
 class LinearOptions(MethodOptions):
     """Options of the linear family."""
 
-    features: TfidfOptions = TfidfOptions()
-    """Texts as TF-IDF."""
+    features: TfidfOptions = TfidfOptions(
+        blocks=(
+            FieldOptions(),
+            _TITLE.model_copy(update={"words": (1, 2)}),
+            _TITLE.model_copy(update={"words": None, "chars": (5, 5), "weight": 0.7}),
+        )
+    )
+    """Texts as TF-IDF: all words, and the title (or the first words) once more as pairs of words and as letters."""
     vectors: tuple[VectorOptions, ...] = Field((VectorOptions(),), min_length=1)
     """What labels are clustered by; one member each."""
     tree: TreeOptions = TreeOptions()
@@ -88,9 +96,8 @@ class Linear(Method):
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
         rows = self.features_.rows(texts, features, run.engine, run.progress)
         length = k if len(self.members_) == 1 else max(k, self.options.list_length)
-        lists = [
-            member.predict(rows, length, self.options.search, run.engine, run.progress) for member in self.members_
-        ]
+        search = self.options.search
+        lists = [member.predict(rows, length, search, run.engine, run.progress) for member in self.members_]
         return lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble)
 
     def _save(self, writer: FolderWriter) -> None:
@@ -114,10 +121,10 @@ class Linear(Method):
 
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Method.reading`: each kind of block, once a field."""
-        known = cls.options_class.of(options, source=cls.name).features.blocks
-        kinds = dict.fromkeys(block.model_copy(update={"column": TEXT}) for block in known)
-        return {"features": {"blocks": [block.plain() for kind in kinds for block in blocks_of(fields, kind)]}}
+        """See `Method.reading`: each field like the first block of features."""
+        first = cls.options_class.of(options, source=cls.name).features.blocks[0]
+        like = first.model_copy(update={"otherwise": None, "otherwise_words": None})
+        return {"features": {"blocks": [block.plain() for block in blocks_of(fields, like)]}}
 
     @property
     def columns(self) -> tuple[str, ...]:
