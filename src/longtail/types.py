@@ -39,10 +39,14 @@ class LabelMatrix:
     @classmethod
     def from_pairs(cls, texts: NDArray[Any], labels: NDArray[Any], n_texts: int, n_labels: int) -> LabelMatrix:
         """Build from (text, label) pairs in any order; repeated pairs are kept once."""
-        keys = np.unique(np.asarray(texts, np.int64) * max(n_labels, 1) + np.asarray(labels, np.int64))
-        rows = keys // max(n_labels, 1)
-        lengths = np.bincount(rows, minlength=n_texts)
-        return cls(_indptr(lengths), (keys % max(n_labels, 1)).astype(np.int32), n_labels)
+        keys = np.asarray(texts).astype(np.int64)
+        keys *= max(n_labels, 1)
+        keys += np.asarray(labels, np.int64)
+        keys.sort()
+        repeated = np.flatnonzero(keys[1:] == keys[:-1])
+        keys = np.delete(keys, repeated) if len(repeated) else keys
+        rows, own = np.divmod(keys, max(n_labels, 1))
+        return cls(_indptr(np.bincount(rows, minlength=n_texts)), own.astype(np.int32), n_labels)
 
     @property
     def n_texts(self) -> int:
@@ -73,10 +77,12 @@ class LabelMatrix:
 
     def renumber(self, new_id: NDArray[Any], n_labels: int) -> LabelMatrix:
         """Give label l the id `new_id[l]`; labels with a negative new id are dropped, merged ones kept once."""
-        moved = np.asarray(new_id, np.int64)[self.indices]
-        keep = moved >= 0
-        texts = np.repeat(np.arange(self.n_texts), np.diff(self.indptr))
-        return LabelMatrix.from_pairs(texts[keep], moved[keep], self.n_texts, n_labels)
+        moved = np.asarray(new_id, np.int32)[self.indices]
+        texts = np.repeat(np.arange(self.n_texts, dtype=np.int32), np.diff(self.indptr))
+        if len(moved) and moved.min() < 0:
+            keep = moved >= 0
+            texts, moved = texts[keep], moved[keep]
+        return LabelMatrix.from_pairs(texts, moved, self.n_texts, n_labels)
 
     def transpose(self) -> LabelMatrix:
         """Sorted text ids of each label."""

@@ -36,7 +36,7 @@ def test_levels_list_the_children_of_each_cluster() -> None:
 @settings(deadline=None)
 @given(label_lists)
 def test_targets_are_the_clusters_above_the_labels(rows: list[set[int]]) -> None:
-    targets = INDEX.targets(LabelMatrix.from_lists(rows, 7))
+    targets = list(INDEX.targets(LabelMatrix.from_lists(rows, 7)))
     assert [matrix.n_labels for matrix in targets] == [2, 3, 7]
     for text, labels in enumerate(rows):
         above = {INDEX.parents[2][label] for label in labels}
@@ -60,7 +60,7 @@ def test_counts_say_how_many_labels_a_text_has_in_each_target(rows: list[set[int
 def test_a_cluster_without_labels_keeps_its_number() -> None:
     index = LabelIndex((np.zeros(3, np.int32), np.array([0, 1, 1], np.int32)))
     labels = LabelMatrix.from_lists([[0, 2]], 3)
-    assert index.targets(labels)[0].n_labels == 3
+    assert next(index.targets(labels)).n_labels == 3
     assert index.levels()[1].n_parents == 3
     assert index.sizes().tolist() == [1, 2, 0]
 
@@ -68,7 +68,7 @@ def test_a_cluster_without_labels_keeps_its_number() -> None:
 def test_a_flat_index_has_all_labels_under_the_root() -> None:
     index = LabelIndex.flat(4)
     assert (index.n_labels, index.n_clusters) == (4, 1)
-    assert len(index.levels()) == len(index.targets(LabelMatrix.from_lists([[1]], 4))) == 1
+    assert len(index.levels()) == len(list(index.targets(LabelMatrix.from_lists([[1]], 4)))) == 1
 
 
 def test_arrays_bring_back_the_index() -> None:

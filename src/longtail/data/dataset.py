@@ -98,8 +98,9 @@ class Split:
                 digest.update(_visible_bytes(chunk.cast(pa.large_binary())))
         if self.features is not None:
             for array in (self.features.indptr, self.features.indices, self.features.data):
-                digest.update(array.tobytes())
-        digest.update(self.labels.indptr.tobytes() + self.labels.indices.tobytes())
+                digest.update(np.ascontiguousarray(array).data)
+        digest.update(np.ascontiguousarray(self.labels.indptr).data)
+        digest.update(np.ascontiguousarray(self.labels.indices).data)
         digest.update("\n".join(self.vocabulary.ids).encode())
         return digest.hexdigest()
 

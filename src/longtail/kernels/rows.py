@@ -52,6 +52,10 @@ class Rows:
         """As a scipy matrix."""
         return sp.csr_matrix((self.values, self.indices, self.indptr), shape=(len(self), self.n_columns))
 
+    def all_local(self) -> LocalRows:
+        """All rows with all columns, without copying them."""
+        return LocalRows(self.indptr, self.indices, self.values, np.arange(self.n_columns, dtype=np.int32))
+
     def scratch(self) -> NDArray[np.int32]:
         """What `gather` needs to number columns; one a thread."""
         return np.full(self.n_columns, -1, np.int32)

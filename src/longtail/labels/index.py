@@ -10,9 +10,8 @@ neighbours; a flat index has one level, all labels under the root.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,22 +64,25 @@ class LabelIndex:
         sizes = [1, *(len(p) for p in self.parents)]
         return [_level(parent, n) for parent, n in zip(self.parents, sizes[:-1], strict=True)]
 
-    def targets(self, labels: LabelMatrix) -> list[LabelMatrix]:
-        """Which clusters of each level, and last which labels, every text belongs to."""
-        found = [labels]
-        for above, parent in reversed(list(pairwise(self.parents))):
-            found.append(found[-1].renumber(parent, len(above)))
-        return found[::-1]
+    def targets(self, labels: LabelMatrix) -> Iterator[LabelMatrix]:
+        """Which clusters of each level, and last which labels, every text belongs to; made as they are asked for."""
+        for level, clusters in enumerate(self.parents[:-1]):
+            yield labels.renumber(self._cluster_of(level), len(clusters))
+        yield labels
 
     def counts(self, labels: LabelMatrix, level: int) -> NDArray[np.int64]:
         """How many labels each text has in each of its clusters of a level, in the order of `targets`."""
-        cluster_of: NDArray[Any] = np.arange(self.n_labels)
-        for parent in reversed(self.parents[level + 1 :]):
-            cluster_of = parent[cluster_of]
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
-        keys = texts * len(self.parents[level]) + cluster_of[labels.indices]
+        keys = texts * len(self.parents[level]) + self._cluster_of(level)[labels.indices]
         counts: NDArray[np.int64] = np.unique(keys, return_counts=True)[1]
         return counts
+
+    def _cluster_of(self, level: int) -> NDArray[Any]:
+        """The cluster of a level that each label lies in."""
+        found: NDArray[Any] = np.arange(self.n_labels)
+        for parent in reversed(self.parents[level + 1 :]):
+            found = parent[found]
+        return found
 
     def sizes(self) -> NDArray[np.int64]:
         """Labels a last-level cluster."""

@@ -107,8 +107,14 @@ def pifa(
         for span, part in zip(spans, engine.map(some, spans), strict=True):
             found.append(part)
             advance(span[1] - span[0])
-    sizes, indices, values = (np.concatenate([part[i] for part in found]) for i in range(3))
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    indptr = np.concatenate([[0], *(part[0] for part in found)]).cumsum()
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    stop = indptr[-1]
+    while found:  # each part is let go as it is copied, because all together are large
+        _, own, weights = found.pop()
+        start = stop - len(own)
+        indices[start:stop], values[start:stop] = own, weights
+        stop = start
     return sp.csr_matrix((values, indices, indptr), shape=(by_label.n_texts, features.n_columns))
 
 

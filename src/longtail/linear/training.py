@@ -131,10 +131,10 @@ def fit_layer(
         for number, clusters in enumerate(trainer.shards()):
             build = trainer.shard_builder(clusters, engine, advance)
             part, fresh = stages.arrays(f"{name.replace(' ', '-')}-{number}", build)
-            parts.append(part)
+            parts.append(dict(part))
             if not fresh:
                 advance(int(level.child_ptr[clusters[-1] + 1] - level.child_ptr[clusters[0]]))
-    joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    joined = _joined(parts)
     return Layer(
         child_ptr=level.child_ptr,
         children=level.children,
@@ -143,8 +143,8 @@ def fit_layer(
         row_ptr=_pointer(joined["n_rows"]),
         row_feature=joined["row_feature"],
         entry_base=_pointer(joined["n_entries"]),
-        row_entry=_narrow(joined["row_entry"], np.uint16),
-        entry_child=_narrow(joined["entry_child"], np.uint8),
+        row_entry=joined["row_entry"],
+        entry_child=joined["entry_child"],
         entry_value=joined["entry_value"],
     )
 
@@ -177,13 +177,15 @@ class _LevelTrainer:
         """A function that trains these clusters."""
 
         def build() -> dict[str, NDArray[Any]]:
-            pieces: dict[int, list[_Piece]] = {cluster: [] for cluster in clusters}
+            chunks, pieces = [], []
             jobs = list(self._jobs(clusters, engine.n_threads))
             for (cluster, first, stop), piece in zip(jobs, engine.map(self._train, jobs), strict=True):
-                pieces[cluster].append(piece)
+                pieces.append(piece)
                 advance(stop - first)
-            chunks = [_chunk(pieces.pop(cluster)) for cluster in clusters]
-            return {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
+                if stop == self.level.child_ptr[cluster + 1]:
+                    chunks.append(_chunk(pieces))
+                    pieces = []
+            return _joined(chunks)
 
         return build
 
@@ -202,8 +204,11 @@ class _LevelTrainer:
     def _train(self, job: tuple[int, int, int]) -> _Piece:
         cluster, first, stop = job
         texts = self.examples.of_cluster(cluster)
-        local = gather(self.features, texts, self.scratch.value)
-        order = np.argsort(local.features, kind="stable").astype(np.int32)
+        if len(texts) == len(self.features):
+            local, order = self.features.all_local(), np.arange(self.features.n_columns, dtype=np.int32)
+        else:
+            local = gather(self.features, texts, self.scratch.value)
+            order = np.argsort(local.features, kind="stable").astype(np.int32)
         blocks = [self._solve_block(local, texts, order, at, min(at + LANES, stop)) for at in range(first, stop, LANES)]
         sorted_features = local.features[order]
         lanes_before = np.arange(len(blocks)) * LANES + first - int(self.level.child_ptr[cluster])
@@ -215,7 +220,6 @@ class _LevelTrainer:
             ).astype(np.uint16),
             weight=np.concatenate([weight for _, _, weight, _ in blocks] or [np.empty(0, np.float32)]),
             bias=np.concatenate([bias for _, _, _, bias in blocks] or [np.empty(0, np.float32)]),
-            n_before=first - int(self.level.child_ptr[cluster]),
         )
 
     def _solve_block(
@@ -254,7 +258,6 @@ class _Piece:
     child: NDArray[np.uint16]
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
-    n_before: int
 
 
 def _chunk(pieces: list[_Piece]) -> dict[str, NDArray[Any]]:
@@ -276,15 +279,20 @@ def _chunk(pieces: list[_Piece]) -> dict[str, NDArray[Any]]:
         "n_rows": np.array([len(starts)]),
         "n_entries": np.array([len(feature)]),
         "row_feature": feature[starts].astype(np.int32),
-        "row_entry": np.append(starts, len(feature)).astype(np.uint32),
-        "entry_child": child,
+        "row_entry": _narrow(np.append(starts, len(feature)), np.uint16, np.uint32),
+        "entry_child": _narrow(child, np.uint8, np.uint16),
         "entry_value": np.rint(weight / scale[child]).astype(np.int16),
     }
 
 
-def _narrow(numbers: NDArray[Any], to: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    """In the smaller type if all fit: a third of a model is these numbers."""
-    return numbers.astype(to) if numbers.max(initial=0) <= np.iinfo(to).max else numbers
+def _narrow(numbers: NDArray[Any], *types: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    """In the smallest type that holds all: these numbers are a third of a model. Joined with wider ones, they widen."""
+    return numbers.astype(next(kind for kind in types if numbers.max(initial=0) <= np.iinfo(kind).max))
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """All parts one after the other; each is let go as it is copied, because together they may be half of memory."""
+    return {key: np.concatenate([part.pop(key) for part in parts]) for key in tuple(parts[0])}
 
 
 def _pointer(sizes: NDArray[Any]) -> NDArray[np.int64]:

@@ -117,16 +117,20 @@ def fit_tree(
     """Train the matcher level by level, then the ranker."""
     engine = engine or LocalEngine()
     layers: list[Layer] = []
-    steps = list(zip(index.levels(), index.targets(labels), strict=True))
-    for number, (level, members) in enumerate(steps):
-        last = number + 1 == len(steps)
+    for number, (level, members) in enumerate(zip(index.levels(), index.targets(labels), strict=True)):
+        last = number + 1 == len(index.parents)
         options: SolverOptions = ranker if last else matcher
-        recalled = None
-        if last and layers and ranker.negatives == "matcher":
-            recalled, _ = _descend(layers, None, features, ranker.n_recalled, search, engine, progress)
+        hard = last and layers and ranker.negatives == "matcher"
         counts = index.counts(labels, number) if options.count_costs and not last else None
         everyone = number == 0 or (last and ranker.negatives == "all")
-        examples = Examples.of(members, level, recalled, everyone, counts, text_costs)
+        examples = Examples.of(
+            members,
+            level,
+            _descend(layers, None, features, ranker.n_recalled, search, engine, progress)[0] if hard else None,
+            everyone,
+            counts,
+            text_costs,
+        )
         name = "label weights" if last else f"cluster weights {number + 1}"
         layers.append(fit_layer(features, level, examples, options, seed, engine, progress, stages, name))
     return LinearTree(tuple(layers))
@@ -141,11 +145,11 @@ def _descend(
     engine: LocalEngine | None,
     progress: Progress,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The k best labels of every text with their log scores; without a ranker, the k best clusters."""
+    """The k best labels of every text with their log scores; without a ranker, the k best clusters, without scores."""
     beam = max(search.beam, 0 if ranker else k)
     layers = [*matcher, ranker] if ranker else [*matcher]
     found = np.empty((len(texts), k), np.int32)
-    scores = np.empty((len(texts), k), np.float32)
+    scores = np.empty((len(texts), k if ranker else 0), np.float32)
 
     def some(span: tuple[int, int]) -> int:
         part = texts.part(*span)
@@ -156,7 +160,7 @@ def _descend(
             at, score = layer.best(part, at, score, width, 1.0, search.cluster_power)
         if ranker:
             at, score = ranker.best(part, at, score, k, search.cluster_weight, search.label_power)
-        found[span[0] : span[1]], scores[span[0] : span[1]] = at, score
+        found[span[0] : span[1]], scores[span[0] : span[1]] = at, score[:, : scores.shape[1]]
         return span[1] - span[0]
 
     widest = max(layer.widest(1 if number == 0 else beam) for number, layer in enumerate(layers))
