@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from memory import peak_mb, reset_peak, resident_mb
 
 K = 20
 N_WARM_UP = 20
@@ -141,11 +142,11 @@ def main(kind: type[Adapter]) -> None:
 
     data = adapter.training_data()
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew: reading the data may have needed more
-    note(rss_loaded_mb=_memory_mb("VmRSS"))
+    reset_peak()
+    note(rss_loaded_mb=resident_mb())
     start, start_cpu = time.perf_counter(), time.process_time()
     model = adapter.train(data)
-    note(train_s=time.perf_counter() - start, train_cpu_s=time.process_time() - start_cpu, peak_mb=_memory_mb("VmHWM"))
+    note(train_s=time.perf_counter() - start, train_cpu_s=time.process_time() - start_cpu, peak_mb=peak_mb())
 
     folder = task.work / "model"
     folder.mkdir()
@@ -186,9 +187,3 @@ def _time_single(adapter: Adapter, model: Any, data: Any, note: Callable[..., No
         adapter.predict(model, vectorise([text]), 1)
         times.append(time.perf_counter() - start)
     note(single_ms=statistics.median(times[N_WARM_UP:]) * 1e3)
-
-
-def _memory_mb(field: str) -> float:
-    """VmRSS (now) or VmHWM (highest). Not getrusage: its ru_maxrss starts at the memory of the parent process."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split(f"{field}:")[1].split()[0]) * 1024 / 1e6

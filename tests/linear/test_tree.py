@@ -73,7 +73,8 @@ def scores_by(
         if last:
             return below, above
         order = np.argsort(-below, axis=1, kind="stable")
-        np.put_along_axis(below, order[:, search.beam :], -np.inf, 1)
+        kept = search.beam if number + 2 == len(tree.layers) else search.upper_beam
+        np.put_along_axis(below, order[:, kept:], -np.inf, 1)
         above = below
     raise AssertionError
 
@@ -84,6 +85,7 @@ def scores_by(
     [
         {},
         {"beam": 1},
+        {"beam": 3, "upper_beam": 1},
         {"beam": 2, "cluster_weight": 1.0, "label_power": 3},
         {"cluster_power": 0, "label_power": 0, "cluster_weight": 1.0},
         {"cluster_weight": 0.0, "beam": 3},

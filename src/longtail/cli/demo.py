@@ -73,15 +73,12 @@ def demo(
 
 
 def _samples(found: Evaluation) -> list[int]:
-    """Texts with something to see: a handful of true labels, and a fair share of them found."""
+    """Texts with something to see: a handful of true labels."""
     import numpy as np
 
     true = found.truth.labels_per_text()
-    hits = np.array([
-        len(set(found.predicted.labels[row, :5].tolist()) & set(found.truth[row].tolist())) for row in range(len(true))
-    ])  # fmt: skip
-    good = np.flatnonzero((true >= 4) & (true <= 7) & (hits >= 3))
-    drawn: list[int] = np.random.default_rng(4).permutation(good)[:N_SAMPLES].tolist()
+    several = np.flatnonzero((true >= 4) & (true <= 7))
+    drawn: list[int] = np.random.default_rng(4).permutation(several)[:N_SAMPLES].tolist()
     return drawn
 
 

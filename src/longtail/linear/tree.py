@@ -2,8 +2,8 @@
 
     text features (n, n_features)  ->  TopK (n, k)
 
-Inner levels are the matcher: each keeps the `beam` best clusters of a text. The last level is the ranker:
-its classifiers score the labels of those clusters. A label's score is the ranker's log score plus
+Inner levels are the matcher: its last keeps the `beam` best clusters of a text, those above `upper_beam`. The last
+level is the ranker: its classifiers score the labels of those clusters. A label's score is the ranker's log score plus
 `cluster_weight` times the matcher's.
 
 The ranker may learn from the texts of its cluster only (Parabel), or also from the texts that the matcher
@@ -33,7 +33,8 @@ from longtail.types import LabelMatrix, TopK
 
 _BUFFER = 1 << 22
 """Margins held at once by a thread in prediction."""
-_BATCH = 2048
+_BATCH, _SHARE = 8192, 512
+"""Texts of one job: the more, the less often chunks are unpacked; fewer than `_SHARE` are not worth a thread."""
 
 
 class RankerOptions(SolverOptions):
@@ -54,7 +55,9 @@ class SearchOptions(Options):
     """How labels are searched."""
 
     beam: PositiveInt = 50
-    """Clusters kept a level."""
+    """Clusters kept of the last level, whose labels are ranked."""
+    upper_beam: PositiveInt = 20
+    """Clusters kept of each level above."""
     cluster_weight: float = Field(0.4, ge=0)
     """How much the matcher's log score counts beside the ranker's."""
     cluster_power: int = Field(3, ge=0, le=8)
@@ -146,8 +149,9 @@ def _descend(
     progress: Progress,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The k best labels of every text with their log scores; without a ranker, the k best clusters, without scores."""
-    beam = max(search.beam, 0 if ranker else k)
     layers = [*matcher, ranker] if ranker else [*matcher]
+    kept = [min(search.upper_beam, len(layer.children)) for layer in matcher[:-1]]
+    kept += [min(search.beam, len(matcher[-1].children)) if ranker else k] if matcher else []
     found = np.empty((len(texts), k), np.int32)
     scores = np.empty((len(texts), k if ranker else 0), np.float32)
 
@@ -155,21 +159,22 @@ def _descend(
         part = texts.part(*span)
         at = np.zeros((len(part), 1), np.int32)
         score = np.zeros((len(part), 1), np.float32)
-        for layer in matcher:
-            width = k if layer is layers[-1] else min(beam, len(layer.children))
+        for layer, width in zip(matcher, kept, strict=True):
             at, score = layer.best(part, at, score, width, 1.0, search.cluster_power)
         if ranker:
             at, score = ranker.best(part, at, score, k, search.cluster_weight, search.label_power)
         found[span[0] : span[1]], scores[span[0] : span[1]] = at, score[:, : scores.shape[1]]
         return span[1] - span[0]
 
-    widest = max(layer.widest(1 if number == 0 else beam) for number, layer in enumerate(layers))
-    spans = list(_spans(len(texts), min(_BATCH, max(1, _BUFFER // widest))))
+    widest = max(layer.widest(above) for layer, above in zip(layers, [1, *kept], strict=False))
+    engine = engine or LocalEngine()
+    share = -(-len(texts) // (2 * engine.n_threads))
+    spans = list(_spans(len(texts), min(_BATCH, max(1, _BUFFER // widest), max(_SHARE, share))))
     if len(spans) == 1:
         some(spans[0])
         return found, scores
     with progress.step("predict" if ranker else "hard negatives", len(texts), "texts") as advance:
-        for done in (engine or LocalEngine()).map(some, spans):
+        for done in engine.map(some, spans):
             advance(done)
     return found, scores
 

@@ -84,13 +84,14 @@ def chunk_margins_few(
             low, end = row_ptr[cluster], row_ptr[cluster + 1]
             for p in range(indptr[i], indptr[i + 1]):
                 feature = indices[p]
-                high = end
-                while low < high:
-                    middle = (low + high) >> 1
-                    if row_feature[middle] < feature:
-                        low = middle + 1
-                    else:
-                        high = middle
+                # Binary search without branches: they would be guessed wrongly half the time.
+                n_left = end - low
+                while n_left > 1:
+                    half = n_left >> 1
+                    low += half * np.int64(row_feature[low + half - 1] < feature)
+                    n_left -= half
+                if low < end and row_feature[low] < feature:
+                    low += 1
                 if low == end:
                     break
                 if row_feature[low] == feature:

@@ -1,0 +1,101 @@
+"""Put the measured tables into README.md: python tools/make_readme_tables.py
+
+Everything between two marks is made from benchmarks/results/*.json. A test compares, so the page cannot claim what
+was not measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results"
+START, END = "<!-- measured: made by tools/make_readme_tables.py -->\n", "<!-- end of measured -->\n"
+DATA = {
+    "tibkat-gnd": "library catalogue, German and English",
+    "eurlex57k": "EU law, with titles",
+    "yso-finna-en": "book titles",
+    "debtags": "software descriptions",
+}
+ONLY_IN_RESULTS = {"longtail-xr-linear", "longtail-parabel", "longtail-bonsai"}
+COLUMNS = {"train_s": ("train s", 0), "batch_ms": ("batch ms/text", 3), "single_ms": ("single ms", 2)}
+COLUMNS |= {"model_mb": ("model MB", 0), "peak_mb": ("peak MB", 0)}
+SHARES = ("P@1", "P@5", "nDCG@5", "PSP@5")
+
+
+def page(text: str) -> str:
+    """The page with the tables of today's results."""
+    before, rest = text.split(START)
+    return before + START + section() + END + rest.split(END)[1]
+
+
+def section() -> str:
+    """All tables."""
+    return "\n".join(["", *_linear(), *_scaling(), *_small()]) + "\n"
+
+
+def _linear() -> Iterable[str]:
+    results = _read("linear")
+    for data, what in DATA.items():
+        rows = [row for row in results if row["data"] == data and row["system"] not in ONLY_IN_RESULTS]
+        rows.sort(key=lambda row: -row["accuracy"]["all"]["nDCG@5"] if "accuracy" in row else 1)
+        facts = rows[0]["features"]
+        counts = f"{facts['n_train']:,} training texts, {facts['n_labels']:,} labels"
+        yield f"**{data}** ({rows[0]['split']}; {what}): {counts}\n"
+        yield from _table(["", *SHARES, *(name for name, _ in COLUMNS.values())], map(_system, rows))
+
+
+def _system(row: dict[str, Any]) -> list[str]:
+    name = f"**{row['name']}**" if row["system"].startswith("longtail") else row["name"]
+    shares = [f"{100 * row['accuracy']['all'][share]:.1f}" if "accuracy" in row else "–" for share in SHARES]
+    status = "" if row["status"] == "ok" else f" ({row['status']})"
+    measured = row["measured"]
+    return [
+        name + status,
+        *shares,
+        *(f"{measured[c]:.{d}f}" if c in measured else "–" for c, (_, d) in COLUMNS.items()),
+    ]
+
+
+def _scaling() -> Iterable[str]:
+    results = _read("scaling")
+    for method, found in results["methods"].items():
+        for along in ("texts", "labels"):
+            power = f"to the power of {found['exponent'][along]}"
+            yield f"`{method}`, part of the {along} of {results['data']}: training seconds grow as assignments {power}.\n"
+            head = ["texts", "labels", "assignments", "train s", "peak MB"]
+            keys = ("n_texts", "n_labels", "n_assignments")
+            rows = found[along]
+            cells = ([*(f"{row[k]:,}" for k in keys), f"{row['train_s']:.1f}", f"{row['peak_mb']:.0f}"] for row in rows)
+            yield from _table(head, cells)
+
+
+def _small() -> Iterable[str]:
+    tfidf = _read("tfidf")["data"]
+    yield "TF-IDF beside scikit-learn's (same options, entries equal to 1e-6), two cores, medians of three:\n"
+    head = ["", "longtail s", "scikit-learn s", "times faster", "longtail MB", "scikit-learn MB"]
+    rows = []
+    for data, found in tfidf.items():
+        ours, theirs = found["longtail"], found["scikit-learn"]
+        seconds = f"{ours['fit_s']:.2f}", f"{theirs['fit_s']:.2f}", f"{found['times_faster']:.1f}"
+        rows.append([data, *seconds, f"{ours['memory_mb']:.0f}", f"{theirs['memory_mb']:.0f}"])
+    yield from _table(head, rows)
+    startup = _read("startup")
+    ratio, seconds = startup["ratio"], startup["median_s"]["longtail predict"]
+    yield f"`longtail predict` on a saved model: {seconds:.2f} s, {ratio:.2f} times the import of its libraries."
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> Iterable[str]:
+    yield from (f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+    yield ""
+
+
+def _read(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
