@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: test check pytest slow demo bench clean
+.PHONY: test check pytest demo bench clean
 
 test: check pytest  ## all checks and tests
 
@@ -14,9 +14,6 @@ check: $(STAMP)
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest
-
-slow: $(STAMP)  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow
 
 demo: $(STAMP)  ## train on the bundled data set and look at it
 	$(BIN)/longtail demo

@@ -464,3 +464,13 @@ def test_an_open_model_can_be_replaced_while_somebody_reads_it(model: Path) -> N
     assert (array == 1).all()
     assert table["id"].to_pylist()[-1] == "1"
     assert number_of(model) == 2
+
+
+def test_a_model_that_a_killed_replacement_had_moved_aside_is_put_back(tmp_path: Path) -> None:
+    model = tmp_path / "m[1]"
+    save(model, 1)
+    model.rename(tmp_path / ".m[1].12345.old")  # what is left when the kill falls between the two renames
+    assert number_of(model) == 1
+    model.rename(tmp_path / ".m[1].12345.old")
+    save(model, 2)
+    assert number_of(model) == 2

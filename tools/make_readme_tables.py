@@ -65,7 +65,7 @@ def _scaling() -> Iterable[str]:
     for method, found in results["methods"].items():
         for along in ("texts", "labels"):
             power = f"to the power of {found['exponent'][along]}"
-            yield f"`{method}`, part of the {along} of {results['data']}: training seconds grow as assignments {power}.\n"
+            yield f"`{method}`, part of the {along} of {results['data']}: seconds grow as assignments {power}.\n"
             head = ["texts", "labels", "assignments", "train s", "peak MB"]
             keys = ("n_texts", "n_labels", "n_assignments")
             rows = found[along]

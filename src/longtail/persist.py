@@ -11,6 +11,7 @@ full disk or Ctrl-C never leaves half a model and never costs an older one. Noth
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
@@ -18,7 +19,7 @@ import mmap
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +98,9 @@ class FolderWriter:
 @contextmanager
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     """Build a folder of `kind` and put it at `path` in one step when the block ends without error."""
-    check_replaceable(path, kind)
     final = Path(path).resolve()  # what a link points to is replaced, the link stays
+    _put_back(final)
+    check_replaceable(path, kind)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -170,6 +172,7 @@ def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offset
 
 
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
+    _put_back(path.resolve())
     if not (path / MANIFEST).is_file():
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:
@@ -227,6 +230,17 @@ def _swap_in(temporary: Path, final: Path) -> None:
         if aside.exists() and not final.exists():  # an error, or Ctrl-C between the two
             aside.rename(final)
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_back(final: Path) -> None:
+    """Undo a replacement that was killed just between its two renames."""
+    if not final.exists():
+        with suppress(OSError):
+            asides = sorted(
+                final.parent.glob(f".{glob.escape(final.name)}.*.old"), key=lambda aside: aside.stat().st_mtime
+            )
+            for aside in asides[-1:]:
+                aside.rename(final)
 
 
 def _kind_of(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from longtail.engines.local import LocalEngine
+from longtail.errors import ConfigError
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree
 
@@ -162,3 +163,9 @@ def test_similar_labels_share_a_cluster(balanced: bool) -> None:
     index = build_tree(sp.csr_matrix(points[order]), options, engine=ONE)
     for cluster in range(index.n_clusters):
         assert len(set(topic[order][index.parents[-1] == cluster].tolist())) == 1
+
+
+def test_a_balanced_tree_has_powers_of_two_as_branching() -> None:
+    with pytest.raises(ConfigError, match="branching must be a power of two"):
+        TreeOptions.of({"branching": 100})
+    assert TreeOptions.of({"branching": 100, "balanced": False}).branching == 100

@@ -12,11 +12,11 @@ suits the solver's sixteen lanes; without it, nodes are halved and leaf sizes di
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from longtail.engines.local import LocalEngine, PerThread
 from longtail.kernels.native.clustering import assign_to_centres, split_in_two
@@ -35,7 +35,8 @@ class TreeOptions(Options):
     """How labels are grouped."""
 
     n_levels: int = Field(2, ge=0)
-    """Levels of clusters above the labels; 0 puts all labels under the root. Not used when `branching` is given."""
+    """Levels of clusters above the labels; 0 puts all labels under the root. Balanced trees: not used when `branching`
+    is given."""
     branching: int | None = Field(None, ge=2)
     """Children of a cluster: as many levels as that needs. A power of two for balanced trees."""
     max_leaf: PositiveInt = 16
@@ -53,6 +54,12 @@ class TreeOptions(Options):
     """See `stop`."""
     max_passes: PositiveInt = 20
     """Passes of one split, at most."""
+
+    @model_validator(mode="after")
+    def _balanced_trees_are_binary_inside(self) -> Self:
+        if self.balanced and self.branching is not None and self.branching.bit_count() != 1:
+            raise ValueError(f"branching must be a power of two (2, 4, 8, …) in a balanced tree, got {self.branching}")
+        return self
 
 
 def build_tree(
@@ -80,7 +87,7 @@ def _kept(levels: list[list[NDArray[np.int32]]], options: TreeOptions) -> list[i
     if not options.balanced or depth == 0:
         return list(range(1, depth + 1))
     if options.branching is not None:
-        step = max(1, round(np.log2(options.branching)))
+        step = options.branching.bit_length() - 1
         return sorted(range(depth, 0, -step))
     n = min(options.n_levels, depth)
     return [round((t + 1) * depth / n) for t in range(n)]
