@@ -234,8 +234,8 @@ def _swap_in(temporary: Path, final: Path) -> None:
 
 def _put_back(final: Path) -> None:
     """Undo a replacement that was killed just between its two renames."""
-    if not final.exists():
-        with suppress(OSError):
+    with suppress(OSError):
+        if not final.exists():
             asides = sorted(
                 final.parent.glob(f".{glob.escape(final.name)}.*.old"), key=lambda aside: aside.stat().st_mtime
             )

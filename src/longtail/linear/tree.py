@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from longtail.progress import SILENT, Progress
 from longtail.stages import NO_STAGES, Stages
 from longtail.types import LabelMatrix, TopK
 
-_BUFFER = 1 << 22
+_ALWAYS_RECALLED = 8
+_BUFFER = 1 << 21
 """Margins held at once by a thread in prediction."""
 _BATCH, _SHARE = 8192, 512
 """Texts of one job: the more, the less often chunks are unpacked; fewer than `_SHARE` are not worth a thread."""
@@ -40,15 +41,16 @@ _BATCH, _SHARE = 8192, 512
 class RankerOptions(SolverOptions):
     """The classifiers of the labels."""
 
-    cost_decay: float = Field(0.15, ge=0, le=1)
-    """Both costs of a label with n texts are divided by n to this power: frequent labels need less pull."""
+    cost_decay: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = "auto"
+    """Both costs of a label with n texts are divided by n to this power: frequent labels need less pull. `auto` is
+    0.9 · t^−0.4 for texts of t terms: 0.1 for long texts, 0.33 for titles."""
     threshold: float = Field(0.05, ge=0)
     """Weights smaller than this are dropped after training."""
     negatives: Literal["cluster", "matcher", "all"] = "matcher"
     """Texts without the label that it learns from: those with another label of its cluster; these and the ones
     that the matcher brings to the cluster; or all texts (DiSMEC)."""
     n_recalled: PositiveInt = 50
-    """`matcher`: clusters that the matcher brings each training text to."""
+    """`matcher`: clusters that the matcher brings each training text to; no more than a quarter of many clusters."""
 
 
 class SearchOptions(Options):
@@ -120,6 +122,7 @@ def fit_tree(
     """Train the matcher level by level, then the ranker."""
     engine = engine or LocalEngine()
     layers: list[Layer] = []
+    n_recalled = min(ranker.n_recalled, max(_ALWAYS_RECALLED, index.n_clusters // 4))
     for number, (level, members) in enumerate(zip(index.levels(), index.targets(labels), strict=True)):
         last = number + 1 == len(index.parents)
         options: SolverOptions = ranker if last else matcher
@@ -129,7 +132,7 @@ def fit_tree(
         examples = Examples.of(
             members,
             level,
-            _descend(layers, None, features, ranker.n_recalled, search, engine, progress)[0] if hard else None,
+            _descend(layers, None, features, n_recalled, search, engine, progress)[0] if hard else None,
             everyone,
             counts,
             text_costs,

@@ -40,7 +40,10 @@ def loose_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cached(dispatcher: Any) -> Callable[..., Any]:
-    dispatcher._cache = _Cache(dispatcher.py_func)
+    if all(hasattr(FunctionCache, name) for name in ("_load_overload", "_guard_against_spurious_io_errors")):
+        dispatcher._cache = _Cache(dispatcher.py_func)
+    else:  # another numba than those we know: its own cache, which starts more slowly
+        dispatcher.enable_caching()
     return dispatcher  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,51 @@
+"""Arrays that grow at their end, part by part, so that hardly more than the whole is ever held.
+
+    append({"bias": (3,), "row_feature": (90,)}, share)  …  arrays() -> {"bias": (n,), "row_feature": (m,)}
+
+Thousands of small parts that are joined at the end would be held twice, and their memory is rarely given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MARGIN = 1.1
+_MOST_AT_ONCE = 4
+
+
+class GrowingArrays:
+    """Named arrays, each with the parts of its name one after the other; types widen where a part needs it."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._lengths: dict[str, int] = {}
+
+    def append(self, part: Mapping[str, NDArray[Any]], share: float) -> None:
+        """Add a part; with it, about this share of the whole is here."""
+        if share >= 1 and not self._arrays and all(values.flags.owndata for values in part.values()):
+            self._arrays, self._lengths = dict(part), {key: len(values) for key, values in part.items()}
+            return
+        for key, values in part.items():
+            start = self._lengths.get(key, 0)
+            stop = start + len(values)
+            array = self._arrays.get(key, np.empty(0, values.dtype))
+            kind = np.promote_types(array.dtype, values.dtype)
+            if stop > len(array) or kind != array.dtype:
+                # What is never written to is never given memory, so a guess that is too high costs nothing in reason.
+                guess = min(int(stop / share * _MARGIN), _MOST_AT_ONCE * stop)
+                larger = np.empty(max(guess, len(array)), kind)
+                larger[:start] = array[:start]
+                array = larger
+            array[start:stop] = values
+            self._arrays[key], self._lengths[key] = array, stop
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The whole; nothing may be added after."""
+        for key, array in self._arrays.items():
+            if len(array) > self._lengths[key]:
+                array.resize(self._lengths[key], refcheck=False)
+        return self._arrays
