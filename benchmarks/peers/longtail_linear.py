@@ -17,6 +17,7 @@ from peers.contract import Adapter, K, Task, main
 
 from longtail.data import Split, Vocabulary, load_dataset
 from longtail.engines.local import LocalEngine
+from longtail.ensemble import combine
 from longtail.kernels.rows import Rows
 from longtail.methods import create_method, load_model
 from longtail.persist import Folder, write_folder
@@ -73,9 +74,9 @@ class OnSharedFeatures(Adapter):
 
     def predict(self, model, data, n_threads):
         engine, options = LocalEngine(n_threads), model.options
-        if len(model.members_) == 1:
-            return model.members_[0].predict(data.rows, K, options.search, engine)
-        return model.top_k(_split(data.rows), K, threads=n_threads)
+        length = K if len(model.members_) == 1 else options.list_length
+        lists = [member.predict(data.rows, length, options.search, engine) for member in model.members_]
+        return lists[0] if len(lists) == 1 else combine(lists, K, options.ensemble)
 
     def top(self, found):
         return found.labels, found.scores
@@ -114,12 +115,6 @@ class OnOwnFeatures(OnSharedFeatures):
         numbers = {label: n for n, label in enumerate((self.task.features / "labels.txt").read_text().splitlines())}
         number = np.array([numbers[label] for label in model.vocabulary_.ids] + [-1], np.int32)
         return number[predicted.labels], predicted.scores
-
-
-def _split(rows):
-    empty = pa.table({"text": pa.array([""] * len(rows), pa.string())})
-    none = LabelMatrix(np.zeros(len(rows) + 1, np.int64), np.empty(0, np.int32), 1)
-    return Split(empty, none, Vocabulary.of(["0"]), rows.matrix())
 
 
 def make_features(task: Task) -> None:
