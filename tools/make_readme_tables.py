@@ -46,6 +46,14 @@ def _linear() -> Iterable[str]:
         counts = f"{facts['n_train']:,} training texts, {facts['n_labels']:,} labels"
         yield f"**{data}** ({rows[0]['split']}; {what}): {counts}\n"
         yield from _table(["", *SHARES, *(name for name, _ in COLUMNS.values())], map(_system, rows))
+        yield from _without_seen_texts([row for row in rows if "accuracy" in row])
+
+
+def _without_seen_texts(rows: list[dict[str, Any]]) -> Iterable[str]:
+    if any(row["accuracy"]["new"] != row["accuracy"]["all"] for row in rows):
+        found = [(row["name"], *(100 * row["accuracy"]["new"][metric] for metric in ("P@1", "nDCG@5"))) for row in rows]
+        figures = "; ".join(f"{name} {first:.1f} / {second:.1f}" for name, first, second in found)
+        yield f"Without the texts that occur word for word in train, P@1 / nDCG@5: {figures}.\n"
 
 
 def _system(row: dict[str, Any]) -> list[str]:
@@ -53,11 +61,11 @@ def _system(row: dict[str, Any]) -> list[str]:
     shares = [f"{100 * row['accuracy']['all'][share]:.1f}" if "accuracy" in row else "–" for share in SHARES]
     status = "" if row["status"] == "ok" else f" ({row['status']})"
     measured = row["measured"]
-    return [
-        name + status,
-        *shares,
-        *(f"{measured[c]:.{d}f}" if c in measured else "–" for c, (_, d) in COLUMNS.items()),
-    ]
+    return [name + status, *shares, *(_number(measured.get(c), digits) for c, (_, digits) in COLUMNS.items())]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{max(digits, int(value < 10))}f}"
 
 
 def _scaling() -> Iterable[str]:
