@@ -100,7 +100,7 @@ class LabelMatrix:
 
 @dataclass(frozen=True, eq=False)
 class TopK:
-    """The best k labels of each text, ordered by (-score, label id); never a label twice in a row."""
+    """The best k labels of each text by falling score, ties usually by label id; never a label twice in a row."""
 
     labels: NDArray[np.int32]  # (n_texts, k), NO_LABEL where a row is short
     scores: NDArray[np.float32]  # (n_texts, k), -inf where a row is short

@@ -17,8 +17,8 @@ from longtail.labels.index import LabelIndex, index_of_groups
 from longtail.linear import tree as tree_module
 from longtail.linear.layer import Layer
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree
-from longtail.types import LabelMatrix
+from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree, spread
+from longtail.types import LabelMatrix, TopK
 
 ONE = LocalEngine(1)
 DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
@@ -281,3 +281,15 @@ def test_the_automatic_decay_falls_with_the_terms_of_a_text() -> None:
         auto = train(flat, given=(rows, labels), cost_decay="auto").layers[0]
         same = train(flat, given=(rows, labels), cost_decay=decay).layers[0]
         np.testing.assert_allclose(auto.bias, same.bias, rtol=1e-3)
+
+
+def test_scores_are_spread_for_people_and_the_order_stays() -> None:
+    margins = np.array([[1.2, 0.9, 0.5, 0.0, -1.0, -2.0]])
+    raw = np.exp(log_score(margins, 4)).astype(np.float32)
+    labels = np.array([[0, 1, 2, 3, 4, 5, -1]], np.int32)
+    found = TopK(labels, np.append(raw, np.float32([[-np.inf]]), 1))
+    spread_out = spread(found, SearchOptions(label_power=4))
+    np.testing.assert_allclose(spread_out.scores[0, 1:6], np.exp(margins[0, 1:] - 1), rtol=1e-2)
+    assert (np.diff(spread_out.scores[0]) < 0).all()
+    assert spread_out.scores[0, 6] == -np.inf
+    assert spread(found, SearchOptions(label_power=0)) is found

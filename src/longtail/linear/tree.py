@@ -29,7 +29,7 @@ from longtail.linear.training import Examples, SolverOptions, fit_layer
 from longtail.options import Options
 from longtail.progress import SILENT, Progress
 from longtail.stages import NO_STAGES, Stages
-from longtail.types import LabelMatrix, TopK
+from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 _ALWAYS_RECALLED = 8
 _BUFFER = 1 << 21
@@ -104,6 +104,20 @@ class LinearTree:
     def from_arrays(cls, layers: Sequence[dict[str, NDArray[Any]]]) -> LinearTree:
         """From the arrays of all layers."""
         return cls(tuple(Layer.from_arrays(arrays) for arrays in layers))
+
+
+def spread(found: TopK, search: SearchOptions) -> TopK:
+    """The same lists with scores that people can read: exp(−(−log score)^(1/p)) for p = `label_power`.
+
+    Where the matcher is sure, that is exp(margin − 1) of the ranker: 0.37 for a margin of 0, where the scores that
+    lists are ordered by are nearly all 0 or 1. The order stays.
+    """
+    if search.label_power == 0:
+        return found
+    with np.errstate(divide="ignore"):
+        distance = -np.log(np.clip(found.scores, 0, 1))  # (n_texts, k)
+    scores = np.exp(-(distance ** np.float32(1 / search.label_power)))
+    return TopK(found.labels, np.where(found.labels == NO_LABEL, found.scores, scores))
 
 
 def fit_tree(

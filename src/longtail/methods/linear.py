@@ -19,7 +19,7 @@ from longtail.labels.tree import TreeOptions, build_tree
 from longtail.labels.vectors import VectorOptions, label_vectors
 from longtail.linear.needs import linear_needs
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree
+from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree, spread
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs, Run
 from longtail.persist import Folder, FolderWriter
 from longtail.text.features import TextFeatures
@@ -98,7 +98,7 @@ class Linear(Method):
         length = k if len(self.members_) == 1 else max(k, self.options.list_length)
         search = self.options.search
         lists = [member.predict(rows, length, search, run.engine, run.progress) for member in self.members_]
-        return lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble)
+        return spread(lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble), search)
 
     def _save(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")
