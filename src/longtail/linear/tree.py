@@ -50,7 +50,7 @@ class RankerOptions(SolverOptions):
     """Texts without the label that it learns from: those with another label of its cluster; these and the ones
     that the matcher brings to the cluster; or all texts (DiSMEC)."""
     n_recalled: PositiveInt = 50
-    """`matcher`: clusters that the matcher brings each training text to; where they are few, a quarter of them, but 8."""
+    """`matcher`: clusters that the matcher brings each text to; where they are few, a quarter of them, at least 8."""
 
 
 class SearchOptions(Options):
