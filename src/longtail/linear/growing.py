@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MARGIN = 1.1
-_MOST_AT_ONCE = 4
+from longtail.text.gathered import room_for
 
 
 class GrowingArrays:
@@ -35,9 +34,7 @@ class GrowingArrays:
             array = self._arrays.get(key, np.empty(0, values.dtype))
             kind = np.promote_types(array.dtype, values.dtype)
             if stop > len(array) or kind != array.dtype:
-                # What is never written to is never given memory, so a guess that is too high costs nothing in reason.
-                guess = min(int(stop / share * _MARGIN), _MOST_AT_ONCE * stop)
-                larger = np.empty(max(guess, len(array)), kind)
+                larger = np.empty(max(room_for(stop, share), len(array)), kind)
                 larger[:start] = array[:start]
                 array = larger
             array[start:stop] = values

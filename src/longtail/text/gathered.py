@@ -33,8 +33,7 @@ class GatheredRows:
     def reserve(self, n_entries: int, share: float) -> None:
         """Make room for `n_entries`, and for all others if these are the given share of them."""
         if n_entries > len(self.indices):
-            # What is never written to is never given memory, so a guess that is too high costs nothing in reason.
-            room = min(int(n_entries / share * _MARGIN), _MOST_AT_ONCE * n_entries)
+            room = room_for(n_entries, share)
             self.indices, self.counts = _copied(self.indices, room), _copied(self.counts, room)
 
     def arrays(self, row_lengths: list[NDArray[np.int64]]) -> Arrays:
@@ -43,6 +42,14 @@ class GatheredRows:
         for array in (self.indices, self.counts):
             array.resize(int(indptr[-1]), refcheck=False)
         return indptr, self.indices, self.values
+
+
+def room_for(n_entries: int, share: float) -> int:
+    """Room for all entries, if so many are the given share of them.
+
+    What is never written to is never given memory, so a guess that is too high costs nothing in reason.
+    """
+    return min(int(n_entries / share * _MARGIN), _MOST_AT_ONCE * n_entries)
 
 
 def as_matrix(rows: Arrays, n_features: int) -> sp.csr_matrix:
