@@ -47,7 +47,8 @@ def main() -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     chosen = [(data, name) for data in options.data for name in options.systems if _runs_on(systems[name], data)]
     pythons = {adapter: python_of(adapter, WORK / "envs") for adapter in {systems[n]["adapter"] for _, n in chosen}}
-    run = describe_run(options.threads, options.time_limit, options.memory_limit)
+    limits = {"time_limit_s": options.time_limit, "memory_limit_gb": options.memory_limit}
+    run = describe_run(options.threads, **limits)
     failed = False
     for data, name in chosen:
         file = options.out / "linear" / data / f"{name}.json"

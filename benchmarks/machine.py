@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 
-def describe_run(n_threads: int, time_limit_s: float, memory_limit_gb: float) -> dict[str, Any]:
-    """What is the same for all systems of one run."""
+def describe_run(n_threads: int, **limits: float) -> dict[str, Any]:
+    """What is the same for all measurements of one run."""
     return {
         "id": uuid.uuid4().hex[:8],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "n_threads": n_threads,
-        "time_limit_s": time_limit_s,
-        "memory_limit_gb": memory_limit_gb,
+        **limits,
         "commit": _commit(),
         "machine": {
             "cpu": _cpu_model(),

@@ -37,7 +37,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(_train(**json.loads(options.one))))
         return
-    results: dict[str, Any] = {"data": options.data, "run": describe_run(options.threads, 0, 0), "methods": {}}
+    results: dict[str, Any] = {"data": options.data, "run": describe_run(options.threads), "methods": {}}
     for method in options.methods.split(","):
         found = {"texts": [_one(options, method, share, 1.0) for share in SHARES]}
         found["labels"] = [*(_one(options, method, 1.0, share) for share in SHARES[:-1]), found["texts"][-1]]

@@ -37,7 +37,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(_measure(**json.loads(options.one))))
         return
-    results: dict[str, Any] = {"run": describe_run(options.threads, 0, 0), "rounds": options.rounds, "data": {}}
+    results: dict[str, Any] = {"run": describe_run(options.threads), "rounds": options.rounds, "data": {}}
     for data in options.data.split(","):
         folder = str(options.shared.resolve() / "data" / data)
         rounds = [{name: _one(folder, name, options.threads) for name in SYSTEMS} for _ in range(options.rounds)]
