@@ -1,0 +1,104 @@
+"""What a training step is given: token ids and the labels of the batch, as ragged ids.
+
+    Batch   ids (B, T), mask (B, T) or None, targets
+    Targets rows (n,), labels (n,): text `rows[i]` of the batch has label `labels[i]`; sorted by label
+
+The ids of targets are also at hand on the host, so that shapes and cuts never make the device wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Which texts of a batch have which labels."""
+
+    rows: Tensor  # (n,) int64, on the device
+    labels: Tensor  # (n,) int64, on the device, ascending
+    host_rows: NDArray[np.int64]  # (n,)
+    host_labels: NDArray[np.int64]  # (n,)
+    n_texts: int
+    texts: NDArray[np.int64]  # (n_texts,) which training texts these are
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, texts: NDArray[np.int64]) -> Targets:
+        """The labels of the given texts, on the host."""
+        own = labels.take(texts)
+        rows = np.repeat(np.arange(len(texts)), own.labels_per_text())
+        order = np.argsort(own.indices, kind="stable")
+        host_rows, host_labels = rows[order], own.indices[order].astype(np.int64)
+        return cls(
+            torch.from_numpy(host_rows), torch.from_numpy(host_labels), host_rows, host_labels, len(texts), texts
+        )
+
+    def to(self, device: torch.device) -> Targets:
+        """On a device."""
+        if device.type == "cpu":
+            return self
+        rows = self.rows.pin_memory().to(device, non_blocking=True)
+        labels = self.labels.pin_memory().to(device, non_blocking=True)
+        return Targets(rows, labels, self.host_rows, self.host_labels, self.n_texts, self.texts)
+
+    def part(self, start: int, stop: int) -> Targets:
+        """Those of the texts `start` to `stop` of the batch."""
+        inside = np.flatnonzero((self.host_rows >= start) & (self.host_rows < stop))
+        host_rows, host_labels = self.host_rows[inside] - start, self.host_labels[inside]
+        rows, labels = torch.from_numpy(host_rows), torch.from_numpy(host_labels)
+        return Targets(rows, labels, host_rows, host_labels, stop - start, self.texts[start:stop])
+
+    def spans(self, edges: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """For neighbouring labels between each two `edges`: where their targets begin and end."""
+        cuts = np.searchsorted(self.host_labels, edges)
+        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+    def dense(self, n_labels: int) -> Tensor:
+        """As a 0/1 matrix (n_texts, n_labels): for references and small label sets."""
+        made = torch.zeros(self.n_texts, n_labels, device=self.rows.device)
+        made[self.rows, self.labels] = 1
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Texts of one step."""
+
+    ids: Tensor  # (B, T) int64
+    mask: Tensor | None  # (B, T) bool; None where nothing is padded
+    targets: Targets | None = None
+
+    @classmethod
+    def of(
+        cls, tokens: TokenRows, texts: NDArray[np.int64], width: int, pad_id: int, labels: LabelMatrix | None = None
+    ) -> Batch:
+        """The given texts, padded to `width`, on the host."""
+        ids, lengths = tokens.padded(texts, width, pad_id)
+        full = bool((lengths == width).all())
+        mask = None if full else torch.from_numpy(np.arange(width) < lengths[:, None])
+        return cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None)
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    def to(self, device: torch.device) -> Batch:
+        """On a device, without waiting for it."""
+        targets = self.targets.to(device) if self.targets else None
+        if device.type == "cpu":
+            return Batch(self.ids.long(), self.mask, targets)
+        ids = self.ids.pin_memory().to(device, non_blocking=True).long()
+        mask = None if self.mask is None else self.mask.pin_memory().to(device, non_blocking=True)
+        return Batch(ids, mask, targets)
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Texts `start` to `stop`."""
+        mask = None if self.mask is None else self.mask[start:stop]
+        return Batch(self.ids[start:stop], mask, self.targets.part(start, stop) if self.targets else None)

@@ -1,0 +1,1 @@
+"""One file an encoder; `base` says what they have in common."""

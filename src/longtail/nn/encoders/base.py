@@ -1,0 +1,62 @@
+"""What every encoder is: token ids in, one vector a text out.
+
+    ids (B, T) int64, mask (B, T) bool or None  ->  vectors (B, width)
+
+`mask` is true where a token is real; None says that all are, so that the fastest attention can be used. Padding is on
+the right and must change nothing; a row without any real token must give finite numbers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from longtail.options import Options
+from longtail.persist import Folder
+from longtail.progress import SILENT, Progress
+from longtail.text.tokens import TokenOptions, Tokeniser
+
+
+class EncoderOptions(Options):
+    """Options of every encoder; `kind` says which it is."""
+
+    tokens: TokenOptions = TokenOptions()
+    """How texts become tokens."""
+
+
+class Encoder(nn.Module):
+    """A text encoder with the tokeniser that feeds it."""
+
+    options_class: ClassVar[type[EncoderOptions]]
+    width: int
+    """Numbers in a text's vector."""
+    tokeniser: Tokeniser
+
+    @classmethod
+    @abstractmethod
+    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
+        """A new encoder, pretrained or from scratch; word-level ones learn their vocabulary from `texts`."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
+        """The shape of a saved encoder, with its tokeniser; its weights are loaded by the caller."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What `restore` needs beside options and weights, as plain data."""
+
+    @abstractmethod
+    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """One vector a text."""
+
+
+def lengths_of(ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Real tokens of each text, (B,)."""
+    if mask is None:
+        return torch.full((ids.shape[0],), ids.shape[1], device=ids.device)
+    return mask.sum(1)

@@ -1,0 +1,1 @@
+"""One file a head; `base` says what they have in common."""

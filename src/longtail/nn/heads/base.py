@@ -1,0 +1,70 @@
+"""What every head is: text vectors in, a loss in training, the best labels in use.
+
+    loss(vectors (B, d), targets)  ->  scalar: the mean over texts, with gradients to the vectors and the parameters
+    top_k(vectors, k)              ->  scores (B, k) in 0..1, labels (B, k) int64, best first
+
+A head numbers its labels by place: `order[place]` is the label. Training labels are renumbered once before
+training, so `targets` hold places; `top_k` gives places too. Scores are computed in float32 and ordered by the
+logits (or log scores) behind them, so that saturation makes no ties.
+
+Parameters are trained by the trainer's optimiser, except those that a head trains itself (`step`): a label table that
+is large wants a cheap optimiser, and a gradient that is never held as a whole.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from longtail.nn.batch import Targets
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a head is told when the step of a batch is done."""
+
+    rates: dict[str, float]
+    """Learning rate of each parameter group by name."""
+    decay: float = 0.0
+
+
+class Head(nn.Module):
+    """Labels above a text vector."""
+
+    n_labels: int
+    order: NDArray[np.int64] | None = None
+    """(n_labels,) label at each place; None where places are the labels."""
+
+    @abstractmethod
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Loss of a batch times `share`; its value need be right only with `show`, its gradients always.
+
+        `share` is the part of the whole batch that these texts are, where a batch is cut into micro-batches.
+        """
+
+    @abstractmethod
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Scores and places of the k best labels; k is at most `n_labels`."""
+
+    def step(self, step: Step) -> None:
+        """Update what this head trains itself, with all that `loss` was given since the last step."""
+
+    def group_of(self, name: str) -> str:
+        """The parameter group (learning rate) that a parameter of this head belongs to."""
+        return "head"
+
+    def facts(self) -> dict[str, Any]:
+        """What describes this head, as plain data (sizes, ratios): shown by `longtail info`."""
+        return {}
+
+
+def working_dtype(vectors: Tensor) -> torch.dtype:
+    """The number type of large products: that of autocast where it is on, else that of the vectors."""
+    kind = vectors.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else vectors.dtype

@@ -1,0 +1,123 @@
+"""Texts as token ids: made once, kept flat, and padded batch by batch.
+
+    texts (n_texts,)  ->  TokenRows: ids (n_tokens,), ptr (n_texts + 1,)
+
+A tokeniser gives every text at least one token, so that no encoder ever meets an empty row. The flat arrays can be
+kept as a stage of training: they are then mapped from disk and never made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+
+from longtail.data.dataset import TEXT
+from longtail.options import Options
+from longtail.persist import FolderWriter
+from longtail.progress import SILENT, Progress
+from longtail.stages import NO_STAGES, Stages
+
+_TEXTS_AT_ONCE = 1024
+
+
+class TokenOptions(Options):
+    """How texts become tokens."""
+
+    columns: tuple[str, ...] = Field((TEXT,), min_length=1)
+    """The fields of a text that are read, one after the other."""
+    max_tokens: PositiveInt = 512
+    """Longer texts are cut to so many tokens, those that mark their ends counted in."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """The token ids of texts, one after the other."""
+
+    ids: NDArray[Any]  # (n_tokens,) uint16 or int32
+    ptr: NDArray[np.int64]  # (n_texts + 1,)
+    n_cut: int = 0
+    """Texts that were longer than the limit."""
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each text."""
+        return np.diff(self.ptr)
+
+    def take(self, rows: NDArray[Any]) -> TokenRows:
+        """The given texts, in the given order."""
+        lengths = self.lengths()[rows]
+        ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths)
+        return TokenRows(self.ids[np.repeat(self.ptr[rows], lengths) + inside], ptr)
+
+    def padded(self, rows: NDArray[Any], width: int, pad_id: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Some texts as (n, width) ids, filled with `pad_id` on the right, and their lengths."""
+        lengths = np.minimum(self.ptr[rows + 1] - self.ptr[rows], width)
+        places = np.arange(width)
+        flat = np.minimum(self.ptr[rows][:, None] + places, len(self.ids) - 1)
+        ids = self.ids[flat].astype(np.int32)
+        ids[places >= lengths[:, None]] = pad_id
+        return ids, lengths
+
+
+class Tokeniser(Protocol):
+    """Turns texts into token ids."""
+
+    pad_id: int
+    n_ids: int
+    """Ids are below this."""
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
+        """The ids of each text, at least one, cut to the limit; and how many texts were cut."""
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+
+
+def tokenise(
+    texts: pa.Table,
+    tokeniser: Tokeniser,
+    columns: Sequence[str] = (TEXT,),
+    progress: Progress = SILENT,
+    stages: Stages = NO_STAGES,
+    stage: str = "tokens",
+) -> TokenRows:
+    """Token ids of all texts, as a stage that is kept."""
+
+    def build() -> dict[str, NDArray[Any]]:
+        kind = np.uint16 if tokeniser.n_ids <= 1 << 16 else np.int32
+        pieces, lengths, n_cut = [np.empty(0, kind)], [np.zeros(1, np.int64)], 0
+        with _watched(progress, len(texts)) as advance:
+            for start in range(0, len(texts), _TEXTS_AT_ONCE):
+                rows, cut = tokeniser.encode(joined(texts.slice(start, _TEXTS_AT_ONCE), columns))
+                lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+                pieces.append(np.fromiter((i for row in rows for i in row), kind, int(lengths[-1].sum())))
+                n_cut += cut
+                advance(len(rows))
+        ptr = np.cumsum(np.concatenate(lengths))
+        return {"ids": np.concatenate(pieces), "ptr": ptr, "n_cut": np.array([n_cut], np.int64)}
+
+    made = stages.arrays(stage, build)[0]
+    return TokenRows(made["ids"], made["ptr"], int(made["n_cut"][0]))
+
+
+def joined(texts: pa.Table, columns: Sequence[str]) -> list[str]:
+    """The fields of each text in one string; those that a text lacks are left out."""
+    found = [texts[name].to_pylist() for name in columns if name in texts.column_names]
+    if len(found) == 1:
+        return list(found[0])
+    return [" ".join(part for part in parts if part) for parts in zip(*found, strict=True)]
+
+
+def _watched(progress: Progress, n_texts: int) -> Any:
+    if n_texts <= _TEXTS_AT_ONCE:
+        return SILENT.step("tokens")
+    return progress.step("tokens", n_texts, "texts")
