@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from longtail.options import Options
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
-from longtail.text.tokens import TokenOptions, Tokeniser
+from longtail.text.tokens import Tokeniser, TokenOptions
 
 
 class EncoderOptions(Options):
