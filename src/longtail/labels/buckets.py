@@ -1,0 +1,106 @@
+"""Label buckets by training frequency: frequent labels first, cut into runs of neighbours (methods.md B.2).
+
+    counts (n_labels,)  ->  Buckets: order (n_labels,) the label at each place, edges (n_buckets + 1,)
+
+Places go by falling count, ties by label id (D-11). Bucket b holds the places `edges[b]` to `edges[b + 1]`. The
+order comes from training texts only and must be stored with the model: every score depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+
+from longtail.errors import ConfigError, DataError
+from longtail.options import Options
+from longtail.types import LabelMatrix
+
+_ROUNDING = 1e-6
+"""Shares are decimal fractions: their sums may miss a whole number of labels by this much."""
+
+
+class BucketOptions(Options):
+    """Where labels, ordered by frequency, are cut into buckets."""
+
+    shares: tuple[float, ...] = Field((0.5, 0.5), min_length=1)
+    """Share of the labels in each bucket, the most frequent ones first; together 1. Buckets that get no label are
+    left out, so that small label sets work."""
+    cuts: tuple[PositiveInt, ...] | None = None
+    """Places of the cuts instead of shares: 0 < first < … < number of labels. An empty list makes one bucket."""
+
+    @model_validator(mode="after")
+    def _shares_are_whole_and_cuts_rise(self) -> Self:
+        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > _ROUNDING:
+            raise ValueError(f"shares must all be above 0 and add up to 1, got {list(self.shares)}")
+        if self.cuts and any(left >= right for left, right in pairwise(self.cuts)):
+            raise ValueError(f"cuts must rise, got {list(self.cuts)}")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """Labels by falling frequency, and where the buckets begin and end."""
+
+    order: NDArray[np.int64]  # (n_labels,) label at each place
+    edges: NDArray[np.int64]  # (n_buckets + 1,) from 0 to n_labels
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of all buckets."""
+        return len(self.order)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Labels of each bucket."""
+        return np.diff(self.edges)
+
+    def places(self) -> NDArray[np.int64]:
+        """The place of each label: what `LabelMatrix.renumber` takes."""
+        places = np.empty_like(self.order)
+        places[self.order] = np.arange(len(self.order))
+        return places
+
+    def touched(self, labels: LabelMatrix) -> NDArray[np.float64]:
+        """For each bucket: the share of texts that have a label in it. Label ids, not places."""
+        bucket = np.repeat(np.arange(len(self.sizes)), self.sizes)[self.places()]
+        hits = labels.renumber(bucket, len(self.sizes))
+        return hits.texts_per_label() / max(labels.n_texts, 1)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For storing."""
+        return {"order": self.order, "edges": self.edges}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Buckets:
+        """From what `arrays` gave."""
+        return cls(arrays["order"], arrays["edges"])
+
+
+def build_buckets(counts: NDArray[Any], options: BucketOptions) -> Buckets:
+    """Order labels by their number of training texts and cut them into buckets."""
+    n_labels = len(counts)
+    if n_labels == 0:
+        raise DataError("buckets need at least one label, got none; check the label column of the training texts")
+    order = np.argsort(-np.asarray(counts, np.int64), kind="stable").astype(np.int64)
+    cuts = _cuts_of_shares(options.shares, n_labels) if options.cuts is None else _checked(options.cuts, n_labels)
+    return Buckets(order, np.array([0, *cuts, n_labels], np.int64))
+
+
+def _checked(cuts: tuple[int, ...], n_labels: int) -> tuple[int, ...]:
+    if cuts and cuts[-1] >= n_labels:
+        raise ConfigError(
+            f"cuts must be below the number of labels, {n_labels}, got {list(cuts)}; give shares instead to fit any "
+            "number of labels"
+        )
+    return cuts
+
+
+def _cuts_of_shares(shares: tuple[float, ...], n_labels: int) -> list[int]:
+    """Rounded down, as published cuts are; a cut that would leave a bucket empty is dropped."""
+    wished = np.floor(np.cumsum(shares[:-1]) * n_labels + _ROUNDING).astype(np.int64)
+    return sorted({int(cut) for cut in wished if 0 < cut < n_labels})

@@ -1,0 +1,326 @@
+"""Adaptive head: frequent labels at full width, rare ones in narrow tails behind a gate (methods.md B).
+
+    vectors (B, d) -> linear -> tanh -> dropout = inner (B, d_h)                       the bottleneck
+    inner -> linear -> logits of the frequent labels (B, l_h) and a gate a tail (B, K)  the root
+    inner -> linear to d_h / q^i -> LayerNorm -> ReLU -> linear -> logits (B_i, l_i)    tail i = 1 … K
+
+    p(frequent label) = σ(z)        p(label of tail i) = σ(r_i)·σ(s)
+
+In training a tail sees only the B_i texts that have a label in it; every other text teaches its gate to be shut. Which
+texts those are is found on the host, so that the device never waits. A tail that no text of the batch touches takes no
+part in the step: its parameters have no gradient (data-parallel training must allow for unused parameters).
+
+The product of two sigmoids is never formed. Its logit is t = r + s − log(1 + e^r + e^s), so that −log(1 − p) is
+softplus(t), exact where the product would round to one. All is computed in the type of the parameters (float32), with
+autocast off.
+
+`code` and `fixed` are the same for each switch of this head: the released code clamps logs of rounded probabilities,
+we use the stable form for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from longtail.errors import ConfigError
+from longtail.labels.buckets import Buckets
+from longtail.nn.batch import Targets
+from longtail.nn.heads.base import Head
+from longtail.options import Options
+
+Mode = Literal["paper", "code", "fixed"]
+
+
+class AdaptiveOptions(Options):
+    """Shape and loss of the adaptive head."""
+
+    bottleneck: PositiveInt | None = None
+    """Width of the layer between the encoder and the labels. By default as wide as the encoder."""
+    activation: Literal["tanh", "none"] = "tanh"
+    """After the bottleneck; the paper names none, the released code has tanh."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """After the bottleneck, in training."""
+    shrink: PositiveInt = 2
+    """q: tail i is q^i times narrower than the bottleneck."""
+    tails: Mode = "fixed"
+    """`code`, `fixed`: LayerNorm and ReLU between the two matrices of a tail. `paper`: two bare matrices."""
+    gates: Mode = "fixed"
+    """`code`, `fixed`: the gate of a tail where a text has no label learns to be shut. `paper`: it learns nothing."""
+    normaliser: Mode = "fixed"
+    """`code`, `fixed`: the mean over texts of their loss a term. `paper`: one sum of losses over one sum of terms, of
+    the texts that are computed together (a micro-batch where a batch is cut)."""
+    head_in_root: bool = True
+    """False puts the first bucket into a tail of its own, which is not narrowed (q^0) but otherwise like the others;
+    the root then holds gates only."""
+
+
+class Adaptive(Head):
+    """Frequent labels in the root, rare ones in tails."""
+
+    def __init__(self, width: int, buckets: Buckets, options: AdaptiveOptions) -> None:
+        super().__init__()
+        inner = options.bottleneck or width
+        sizes = [int(size) for size in buckets.sizes]
+        widths = tail_widths(inner, len(sizes), options)
+        self.options, self.n_labels, self.order = options, buckets.n_labels, buckets.order
+        self.sizes = sizes
+        self.n_root = sizes[0] if options.head_in_root else 0
+        self.edges: NDArray[np.int64] = np.append(0, buckets.edges[-len(widths) - 1 :])  # of the root and each tail
+        self.bottleneck = nn.Linear(width, inner)
+        self.dropout = nn.Dropout(options.dropout)
+        self.root = nn.Linear(inner, self.n_root + len(widths), bias=False)
+        self.tails = nn.ModuleList(
+            _Tail(inner, narrow, size, options.tails != "paper")
+            for narrow, size in zip(widths, sizes[len(sizes) - len(widths) :], strict=True)
+        )
+
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Binary cross-entropy over the labels of the root and of the tails a text touches, and its other gates."""
+        with _autocast_off(vectors):
+            inner, logits, gates = self._root(vectors)
+            plan = self._plan(targets, inner)
+            costs = self._root_costs(logits, targets)
+            if self.options.gates != "paper":
+                costs = costs + _softplus(gates).masked_fill(plan.touched, 0).sum(1)
+            for number, (rows, inverse, columns) in plan.tails.items():
+                own = self.tails[number](inner.index_select(0, rows))  # (B_i, l_i)
+                gate = gates[:, number].index_select(0, rows)
+                costs = costs.index_add(0, rows, tail_cost(gate, own, inverse, columns))
+            return (costs * plan.weights).sum() * share
+
+    @torch.no_grad()
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Probabilities and places of the k best labels, by log p (D-12).
+
+        A label is never likelier than its gate, so a tail is computed only for texts whose gate beats their k-th best
+        label so far; that leaves the result as it is. Picking these texts waits for the device once a tail, from the
+        first tail on after k labels were seen. Equal log p: the earlier bucket first, then the larger logit.
+        """
+        with _autocast_off(vectors):
+            inner, logits, gates = self._root(vectors)
+            gates = F.logsigmoid(gates)
+            best, places = logits.topk(min(k, self.n_root))
+            best = F.logsigmoid(best)
+            for number, tail in enumerate(self.tails):
+                start = int(self.edges[number + 1])
+                if start < k:  # too few labels so far to leave any out
+                    best, places = _merged(best, places, tail(inner), gates[:, number], start, k)
+                    continue
+                rows = (gates[:, number] > best[:, -1]).nonzero().squeeze(1)
+                if len(rows):
+                    own, gate = tail(inner[rows]), gates[rows, number]
+                    better, at = _merged(best[rows], places[rows], own, gate, start, k)
+                    best, places = best.index_copy(0, rows, better), places.index_copy(0, rows, at)
+            return best.exp(), places
+
+    def log_scores(self, vectors: Tensor) -> Tensor:
+        """log p of every label (B, n_labels), in the order of places: for references and small label sets."""
+        with _autocast_off(vectors):
+            inner, logits, gates = self._root(vectors)
+            behind = [
+                F.logsigmoid(gates[:, [number]]) + F.logsigmoid(tail(inner)) for number, tail in enumerate(self.tails)
+            ]
+            return torch.cat([F.logsigmoid(logits), *behind], 1)
+
+    def group_of(self, name: str) -> str:
+        """The bottleneck learns at its own rate."""
+        return "bottleneck" if name.startswith("bottleneck.") else "head"
+
+    def facts(self) -> dict[str, Any]:
+        """Sizes, and what the split saves where every tail is touched."""
+        inner = self.root.in_features
+        return {
+            "n_parameters": sum(parameter.numel() for parameter in self.parameters()),
+            "buckets": list(self.sizes),
+            "tail_widths": tail_widths(inner, len(self.sizes), self.options),
+            **ratios(inner, self.sizes, self.options),
+        }
+
+    def _root(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Inner vectors (B, d_h), logits of the frequent labels (B, l_h), gates (B, K)."""
+        inner = self.bottleneck(vectors.to(self.bottleneck.weight.dtype))
+        inner = self.dropout(torch.tanh(inner) if self.options.activation == "tanh" else inner)
+        logits, gates = self.root(inner).split_with_sizes([self.n_root, len(self.tails)], 1)
+        return inner, logits, gates
+
+    def _root_costs(self, logits: Tensor, targets: Targets) -> Tensor:
+        """Binary cross-entropy of each text over the frequent labels (B,)."""
+        stop = int(np.searchsorted(targets.host_labels, self.n_root))
+        truth = torch.zeros_like(logits)
+        truth[targets.rows[:stop], targets.labels[:stop]] = truth.new_ones(())  # a plain 1 would have to be sent
+        return F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(1)
+
+    def _plan(self, targets: Targets, like: Tensor) -> _Plan:
+        """Which texts touch which tails, and what each text's costs count; by ids that the host has."""
+        spans = targets.spans(self.edges)[1:]
+        ids: list[NDArray[np.int64]] = []
+        touched = np.zeros((targets.n_texts, len(spans)), bool)
+        for number, (start, stop) in enumerate(spans):
+            rows, inverse = np.unique(targets.host_rows[start:stop], return_inverse=True)
+            touched[rows, number] = True
+            ids += [rows, inverse]
+        weights = self._weights(touched)
+        table = _moved(np.column_stack([weights, touched]).astype(np.float32), like.device)
+        flat = _moved(np.concatenate([*ids, np.zeros(0, np.int64)]), like.device)
+        parts = flat.split_with_sizes([len(part) for part in ids])
+        tails = {
+            number: (parts[2 * number], parts[2 * number + 1], targets.labels[start:stop] - int(self.edges[number + 1]))
+            for number, (start, stop) in enumerate(spans)
+            if stop > start
+        }
+        return _Plan(tails, table[:, 1:] > 0, table[:, 0].to(like.dtype))
+
+    def _weights(self, touched: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """What the summed cost of each text is multiplied by (B,), from its number of terms n_i."""
+        counted = np.where(touched, np.diff(self.edges)[1:], self.options.gates != "paper")
+        terms = self.n_root + counted.sum(1)
+        divisors = terms.sum() if self.options.normaliser == "paper" else terms * len(terms)
+        weights: NDArray[np.float64] = np.broadcast_to(1 / np.maximum(divisors, 1), terms.shape)
+        return weights  # without terms there is no cost either
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a batch computes."""
+
+    tails: dict[int, tuple[Tensor, Tensor, Tensor]]
+    """For each tail that is touched: its texts (B_i,); then for each of its targets the place of the text among
+    these, and the label's place in the tail."""
+    touched: Tensor  # (B, K) bool
+    weights: Tensor  # (B,)
+
+
+class _Tail(nn.Module):
+    """Labels of one rare bucket: a narrow layer, then their logits."""
+
+    def __init__(self, width: int, narrow: int, n_labels: int, normed: bool) -> None:
+        super().__init__()
+        self.narrow = nn.Linear(width, narrow, bias=False)
+        self.norm = nn.LayerNorm(narrow) if normed else None
+        self.labels = nn.Linear(narrow, n_labels, bias=False)
+
+    def forward(self, inner: Tensor) -> Tensor:
+        """Logits (n, n_labels), without the gate."""
+        narrow = self.narrow(inner)
+        logits: Tensor = self.labels(narrow if self.norm is None else F.relu(self.norm(narrow)))
+        return logits
+
+
+def tail_cost(gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Binary cross-entropy of σ(r)·σ(s), summed over a tail: gates (n,), logits (n, l), targets -> costs (n,).
+
+    A target that is given twice counts once.
+    """
+    costs: Tensor = _TailCost.apply(gates, own, rows, columns)  # type: ignore[no-untyped-call]
+    return costs
+
+
+class _TailCost(torch.autograd.Function):
+    """With a gradient that is written out: exact everywhere, and nothing is kept for it but the logits."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Costs of each text."""
+        ctx.save_for_backward(gates, own, rows, columns)
+        costs = _softplus(joint_logit(gates[:, None], own))  # −log(1 − p)
+        costs[rows, columns] = _softplus(-gates[rows]) + _softplus(-own[rows, columns])  # −log p
+        return costs.sum(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """With t the joint logit: ∂t/∂s = (1 + e^r)/(1 + e^r + e^s) = σ(softplus(r) − s), and so for r."""
+        gates, own, rows, columns = ctx.saved_tensors
+        gate = gates[:, None]
+        by_gate = torch.sigmoid(joint_logit(gate, own))  # p, the derivative by t
+        by_own = torch.sigmoid(_softplus(gate) - own).mul_(by_gate)
+        by_gate.mul_((_softplus(own) - gate).sigmoid_())
+        by_own[rows, columns] = -torch.sigmoid(-own[rows, columns])
+        by_gate[rows, columns] = -torch.sigmoid(-gates[rows])
+        return grad * by_gate.sum(1), by_own.mul_(grad[:, None]), None, None
+
+
+def joint_logit(gate: Tensor, own: Tensor) -> Tensor:
+    """The logit of σ(gate)·σ(own): r + s − log(1 + e^r + e^s), ordered so that large numbers never cancel."""
+    low, high = torch.minimum(gate, own), torch.maximum(gate, own)
+    rest = torch.exp(-high.abs()) + torch.exp(low - high.clamp(min=0))
+    return low + high.clamp(max=0) - torch.log1p(rest)
+
+
+def tail_widths(inner: int, n_buckets: int, options: AdaptiveOptions) -> list[int]:
+    """Width of each tail, d_h / q^i rounded down."""
+    first = 1 if options.head_in_root else 0
+    widths = [inner // options.shrink**power for power in range(first, n_buckets)]
+    least = 1 if options.tails == "paper" else 2  # a LayerNorm over one number forgets it
+    if widths and widths[-1] < least:
+        raise ConfigError(
+            f"the bottleneck must be at least {least * options.shrink ** (n_buckets - 1)} wide for {n_buckets} buckets "
+            f"and shrink={options.shrink}, got {inner}; make it wider, or give fewer buckets or a smaller shrink"
+        )
+    return widths
+
+
+def count_parameters(inner: int, sizes: Sequence[int], options: AdaptiveOptions) -> int:
+    """Parameters of the root and the tails (Eq. 6, and 2·h_i for each LayerNorm); the bottleneck is not counted."""
+    widths = tail_widths(inner, len(sizes), options)
+    root, behind = sizes[: len(sizes) - len(widths)], sizes[len(sizes) - len(widths) :]
+    norm = 0 if options.tails == "paper" else 2
+    tails = sum(narrow * (inner + size + norm) for narrow, size in zip(widths, behind, strict=True))
+    return inner * (sum(root) + len(widths)) + tails
+
+
+def ratios(
+    inner: int, sizes: Sequence[int], options: AdaptiveOptions, touch: Sequence[float] | None = None
+) -> dict[str, float]:
+    """What the split saves beside one dense layer (d_h, n_labels).
+
+    `size_ratio` is parameters over dense parameters, smaller is smaller. `compute_ratio` is the bound C0/C = L / (l_h +
+    Σ p_i·l_i/q^i) of B.13, larger is faster; `touch` gives p_i for each tail, the share of texts it is computed for
+    (`Buckets.touched`), by default 1.
+    """
+    behind = sizes[1:] if options.head_in_root else sizes
+    power = 1 if options.head_in_root else 0
+    shares = [1.0] * len(behind) if touch is None else touch
+    work = (
+        sum(sizes)
+        - sum(behind)
+        + sum(
+            share * size / options.shrink ** (power + number)
+            for number, (share, size) in enumerate(zip(shares, behind, strict=True))
+        )
+    )
+    size_ratio = count_parameters(inner, sizes, options) / (inner * sum(sizes))
+    return {"size_ratio": size_ratio, "compute_ratio": sum(sizes) / work if work else float("inf")}
+
+
+def _merged(best: Tensor, places: Tensor, own: Tensor, gate: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
+    """The k best of those so far and those of a tail that begins at place `start`."""
+    top, at = own.topk(min(k, own.shape[1]))
+    scores = torch.cat([best, gate[:, None] + F.logsigmoid(top)], 1)
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    return scores[:, :k], torch.cat([places, at + start], 1).gather(1, order[:, :k])
+
+
+def _softplus(logits: Tensor) -> Tensor:
+    """Without the cut at 20 that the library's own has."""
+    return -F.logsigmoid(-logits)
+
+
+def _autocast_off(vectors: Tensor) -> torch.autocast:
+    return torch.autocast(vectors.device.type, enabled=False)
+
+
+def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
+    """On the device, without waiting for it."""
+    made = torch.from_numpy(array)
+    return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
