@@ -67,6 +67,13 @@ class Folder:
         except (pa.ArrowException, OSError) as error:
             raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
 
+    def text(self, file: str) -> str:
+        """The text stored as `file`."""
+        try:
+            return self._file(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelFormatError(f"{self.path / file} is damaged ({error}); save the model again") from error
+
     def __contains__(self, file: str) -> bool:
         return file in self.manifest["files"]
 
@@ -86,6 +93,10 @@ class FolderWriter:
     def arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Store numpy arrays as `name`."""
         store_arrays(self.path / f"{name}.safetensors", arrays)
+
+    def text(self, file: str, text: str) -> None:
+        """Store text as `file`."""
+        (self.path / file).write_text(text, encoding="utf-8")
 
     def table(self, name: str, table: pa.Table) -> None:
         """Store an Arrow table as `name`."""

@@ -36,6 +36,12 @@ class Stages(Protocol):
     def arrays(self, name: str, build: Callable[[], Arrays]) -> tuple[Arrays, bool]:
         """The same for a stage that is nothing but arrays."""
 
+    def put(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """Keep a state of a stage that goes on; an older state is replaced in one step."""
+
+    def get(self, name: str) -> Folder | None:
+        """The last state that was put; None where there is none."""
+
     def within(self, prefix: str) -> Stages:
         """The same place, with names that begin with `prefix`."""
 
@@ -52,6 +58,13 @@ class NoStages:
     def arrays(self, name: str, build: Callable[[], Arrays]) -> tuple[Arrays, bool]:
         """See `Stages.arrays`."""
         return build(), True
+
+    def put(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """See `Stages.put`."""
+
+    def get(self, name: str) -> Folder | None:
+        """See `Stages.get`."""
+        return None
 
     def within(self, prefix: str) -> Stages:
         """See `Stages.within`."""
@@ -110,6 +123,18 @@ class FolderStages:
             lambda writer, arrays: writer.arrays("arrays", arrays),
             lambda folder: folder.arrays("arrays"),
         )
+
+    def put(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """See `Stages.put`."""
+        with write_folder(self.folder / f"{self.prefix}{name}", KIND) as writer:
+            write(writer)
+
+    def get(self, name: str) -> Folder | None:
+        """See `Stages.get`; a state that is damaged on disk counts as none."""
+        try:
+            return Folder(self.folder / f"{self.prefix}{name}", KIND)
+        except ModelFormatError:
+            return None
 
     def within(self, prefix: str) -> FolderStages:
         """See `Stages.within`."""

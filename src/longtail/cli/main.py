@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import data, demo, evaluate, predict, show, train
+from longtail.cli import data, demo, evaluate, predict, reproduce, show, train
 from longtail.errors import LongtailError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
+app.command("reproduce")(reproduce.reproduce)
 app.command("info")(show.info)
 app.command("methods")(show.methods)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Live
 from rich.text import Text
+
+from longtail.progress import Advance
 
 WORTH_A_LINE_S = 0.2
 """A step that took longer leaves a line behind."""
@@ -27,7 +29,8 @@ class _Amount(ProgressColumn):
         total = f" of {task.total:,.0f}" if task.total else ""
         speed = task.finished_speed or task.speed
         rate = f", {speed:,.0f}/s" if speed and task.completed else ""
-        return Text(f"{task.completed:,.0f}{total} {unit}{rate}", style="dim")
+        note = f", {task.fields['note']}" if task.fields["note"] else ""
+        return Text(f"{task.completed:,.0f}{total} {unit}{rate}{note}", style="dim")
 
 
 class Bars:
@@ -43,16 +46,18 @@ class Bars:
         on_compile(self._compile, self._compiled)
 
     @contextmanager
-    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Callable[[int], None]]:
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
         """See `Progress.step`."""
         task = self._begin(name, total, unit)
         start = time.monotonic()
         done = 0
 
-        def advance(amount: int) -> None:
+        def advance(amount: int, note: str = "") -> None:
             nonlocal done
             done += amount
             self._live.advance(task, amount)
+            if note:
+                self._live.update(task, note=note)
 
         try:
             yield advance
@@ -65,7 +70,7 @@ class Bars:
 
     def _begin(self, name: str, total: int | None, unit: str) -> TaskID:
         with self._lock:
-            task = self._live.add_task(name, total=total, unit=unit)
+            task = self._live.add_task(name, total=total, unit=unit, note="")
             self._live.start()
             return task
 

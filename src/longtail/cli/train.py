@@ -97,9 +97,9 @@ def train(
     if hold_out:
         dataset = _held_out(dataset, model.options.seed, screen)
     texts = dataset.split(split)
-    needs = _check_room(model, texts, out, free_memory, force, screen)
+    needs = check_room(model, texts, out, free_memory, force, screen)
     start = time.perf_counter()
-    _fit_and_save(model, texts, _facts(dataset, data, split), out, threads, resume, screen)
+    fit_and_save(model, texts, _facts(dataset, data, split), out, threads, resume, screen)
     found = _outcome(model, out, time.perf_counter() - start, needs)
     if as_json:
         write_json(found)
@@ -127,7 +127,7 @@ def _facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:
     return {"name": dataset.name, "source": source, "split": split, **({"held_out": held_out} if held_out else {})}
 
 
-def _check_room(model: Method, texts: Split, out: Path, free_memory: int | None, force: bool, screen: Screen) -> Needs:
+def check_room(model: Method, texts: Split, out: Path, free_memory: int | None, force: bool, screen: Screen) -> Needs:
     """Say what training will take, and refuse where it is more than there is."""
     from longtail.machine import free_disk_bytes
 
@@ -154,9 +154,10 @@ def _check_room(model: Method, texts: Split, out: Path, free_memory: int | None,
     return needs
 
 
-def _fit_and_save(
+def fit_and_save(
     model: Method, texts: Split, facts: dict[str, Any], out: Path, threads: int | None, resume: bool, screen: Screen
 ) -> None:
+    """Train and save a model; finished stages lie beside it until it stands."""
     from longtail.stages import FolderStages
 
     work = work_folder(out)

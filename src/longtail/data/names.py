@@ -3,12 +3,14 @@
 labels.txt, vocabulary.txt   id <tab> name <tab> alternative | alternative
 hierarchy.tsv                child id <tab> parent id [<tab> name of the parent]
 output-items.txt             name; the id is the line's number, from 0
+label_vocab.txt              count <tab> name; the same
 
 A line of a vocabulary may end after its id or its name. Lines that start with `#` are labels too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from longtail.errors import DataError
 NUMBERED = ("output-items.txt", "label_map.txt", "Yf.txt")
 """What PECOS, X-BERT and the XMC repository call the file of names of numbered labels."""
 _BETWEEN = " | "
+_COUNT = re.compile(r"\d+\t")
 
 
 def read_names(path: Path) -> Vocabulary:
@@ -61,15 +64,22 @@ def read_hierarchy(path: Path) -> Vocabulary:
     return Vocabulary.of(list(parents), names, parents=parents)
 
 
-def numbered_names(file: str | None, folder: Path | None = None) -> dict[str, Any]:
-    """Names of labels that are numbers, as keywords of a `Source`: from `file`, or of a usual name in `folder`."""
+def numbered_names(
+    file: str | None, folder: Path | None = None, usual_names: Iterable[str] = NUMBERED
+) -> dict[str, Any]:
+    """Names of labels that are numbers, as keywords of a `Source`: from `file`, or of a usual name in `folder`.
+
+    Where every line starts with a count and a tab, as in X-BERT's label_vocab.txt, the name is what follows.
+    """
     if file is not None and not Path(file).is_file():
         raise DataError(f"label_names must be a file of one name a line, {file} is none")
-    usual = [folder / name for name in NUMBERED] if folder is not None else []
+    usual = [folder / name for name in usual_names] if folder is not None else []
     found = Path(file) if file is not None else next((name for name in usual if name.is_file()), None)
     if found is None:
         return {}
     names = [name for block in read_lines(found) for name in block.lines.to_pylist()]
+    if all(_COUNT.match(name) for name in names):
+        names = [name.partition("\t")[2] for name in names]
     ids = [str(number) for number in range(len(names))]
     vocabulary = Vocabulary.of(ids, dict(zip(ids, names, strict=True)))
     return {"labels": vocabulary, "files": {"labels": str(found)}}

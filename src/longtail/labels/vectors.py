@@ -1,20 +1,26 @@
 """A vector for each label: from its texts, from its names, or at random.
 
-    pifa    sum of the features of the label's texts, unit length (positive instance feature aggregation)
-    text    character 3–5-grams of the label's names, reduced to `n_components` by SVD, unit length
-    random  a random direction, the same for the same label id
+    pifa       sum of the features of the label's texts, unit length (positive instance feature aggregation)
+    embedding  the same over dense embeddings of the texts (X-Transformer's neural PIFA)
+    text       character 3–5-grams of the label's names, reduced to `n_components` by SVD, unit length
+    sentence   the label's name by a sentence encoder, unit length
+    random     a random direction, the same for the same label id
+
+Encoders are no part of this package: who has one hands over embeddings, or a function that makes them.
 
 Several kinds are put side by side. A label without texts has no PIFA vector: the features of its name
 take its place if it has any, else a random direction, so that such labels don't pile up in one cluster. So it is
-for a name without letters, too.
+for a name without letters, too, and for a vector of zeros.
 """
 
 from __future__ import annotations
 
+import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +29,7 @@ from pydantic import Field, PositiveInt
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.engines.local import LocalEngine
+from longtail.errors import ConfigError, DataError
 from longtail.kernels.native.rows import sum_rows
 from longtail.kernels.rows import Rows
 from longtail.options import Options
@@ -30,7 +37,12 @@ from longtail.progress import SILENT, Progress
 from longtail.sparse import sp
 from longtail.types import LabelMatrix
 
-Kind = Literal["pifa", "text", "random"]
+Kind = Literal["pifa", "embedding", "text", "sentence", "random"]
+Sentences = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Names (n) → vectors (n, d)."""
+T = TypeVar("T")
+UNKNOWN = "<unk>"
+"""What stands for a name of which nothing is left."""
 _RANDOM_FEATURES = 8
 _LOST = 1e-6
 """A name whose vector is shorter has nothing in common with the components that were kept."""
@@ -42,7 +54,8 @@ class VectorOptions(Options):
     kinds: tuple[Kind, ...] = Field(("pifa",), min_length=1)
     """Which vectors, side by side."""
     weighting: Literal["paper", "code", "fixed"] = "fixed"
-    """PIFA: every text counts the same (`paper`, `fixed`), or by 1/√(its number of labels) (`code`: X-BERT, PECOS)."""
+    """PIFA: every text counts the same (`paper`, `fixed`), or by 1/√(its number of labels) (`code`: X-BERT, PECOS).
+    So for `embedding`."""
     max_weights: PositiveInt = 300
     """PIFA: the largest weights kept of a label; bounds memory where labels have very many texts."""
     n_components: PositiveInt = 256
@@ -58,10 +71,19 @@ def label_vectors(
     name_features: Callable[[Sequence[str]], Rows | None] | None = None,
     engine: LocalEngine | None = None,
     progress: Progress = SILENT,
+    sentences: Sentences | None = None,
+    embeddings: NDArray[np.float32] | None = None,
 ) -> sp.csr_matrix:
-    """One row a label; `name_features` turns label names into rows like `features`, for labels without texts."""
+    """One row a label; `name_features` turns label names into rows like `features`, for labels without texts.
+
+    `sentence` needs `sentences`, an encoder of names; `embedding` needs `embeddings` (n_texts, d) of the texts.
+    """
     engine = engine or LocalEngine()
+    for kind in options.kinds:  # before any work is done
+        _given({"sentence": sentences, "embedding": embeddings}.get(kind, kind), kind)
     make = {
+        "embedding": lambda: embedding_vectors(_given(embeddings, "embedding"), labels, vocabulary, options, seed),
+        "sentence": lambda: sentence_vectors(vocabulary, _given(sentences, "sentence"), seed),
         "pifa": lambda: _pifa_for_all(features, labels, vocabulary, options, seed, name_features, engine, progress),
         "text": lambda: text_vectors(vocabulary, options.n_components, seed),
         "random": lambda: random_vectors(vocabulary.ids, options.n_components, seed),
@@ -83,9 +105,7 @@ def pifa(
     """Unit-length sums of the features of each label's texts; a zero row for a label without texts."""
     engine = engine or LocalEngine()
     by_label = labels.transpose()
-    share = np.ones(labels.n_texts, np.float32)
-    if weighting == "code":
-        share = (1 / np.sqrt(np.maximum(labels.labels_per_text(), 1))).astype(np.float32)
+    share = _share(labels, weighting)
     lengths = np.diff(features.indptr)
 
     def some(span: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -132,11 +152,43 @@ def text_vectors(vocabulary: Vocabulary, n_components: int, seed: int = 0) -> sp
     if n_components < 1:
         return random_vectors(vocabulary.ids, 1, seed)
     dense = TruncatedSVD(n_components, random_state=seed).fit_transform(grams).astype(np.float32)
-    norms = np.linalg.norm(dense, axis=1, keepdims=True)
-    lost = np.flatnonzero(norms < _LOST)
-    dense[lost] = random_vectors([vocabulary.ids[at] for at in lost], n_components, seed).toarray()
-    norms[lost] = 1
-    return sp.csr_matrix(dense / norms)
+    return _at_unit_length(dense, vocabulary, seed)
+
+
+def sentence_vectors(vocabulary: Vocabulary, sentences: Sentences, seed: int = 0) -> sp.csr_matrix:
+    """The cleaned name of each label by an encoder, unit length."""
+    dense = np.array(sentences([clean_name(name) for name in vocabulary.names]), np.float32)
+    if dense.ndim != 2 or len(dense) != len(vocabulary):
+        raise DataError(f"vectors of names must be of shape ({len(vocabulary)}, d), one a label, got {dense.shape}")
+    if not np.isfinite(dense).all():
+        raise DataError("vectors of names must be numbers, got NaN or infinity; look for an encoder that overflows")
+    return _at_unit_length(dense, vocabulary, seed)
+
+
+def clean_name(name: str) -> str:
+    """A name as running text: `Women%27s_rights` → `Women s rights`; `<unk>` where nothing is left (methods.md A.2).
+
+    Symbols are no punctuation: `C++` stays.
+    """
+    return " ".join(unquote(name).translate(_SPACES).split()) or UNKNOWN
+
+
+def embedding_vectors(
+    embeddings: NDArray[np.float32], labels: LabelMatrix, vocabulary: Vocabulary, options: VectorOptions, seed: int = 0
+) -> sp.csr_matrix:
+    """Unit-length sums of the unit-length embeddings of each label's texts; at random for a label without texts."""
+    embeddings = np.asarray(embeddings, np.float32)
+    if embeddings.ndim != 2 or len(embeddings) != labels.n_texts:
+        raise DataError(f"embeddings must be of shape ({labels.n_texts}, d), one a text, got {embeddings.shape}")
+    lengths = np.sqrt(np.einsum("ij,ij->i", embeddings, embeddings))
+    if not np.isfinite(lengths).all():
+        raise DataError("embeddings must be numbers, got NaN or infinity; look for an encoder that overflows")
+    share = _share(labels, options.weighting) / np.where(lengths > 0, lengths, 1)
+    by_label = labels.transpose()
+    weights = sp.csr_matrix(
+        (share[by_label.indices], by_label.indices, by_label.indptr), (labels.n_labels, labels.n_texts)
+    )
+    return _at_unit_length(weights @ embeddings, vocabulary, seed)
 
 
 def random_vectors(ids: Sequence[str], n_components: int, seed: int = 0) -> sp.csr_matrix:
@@ -174,6 +226,45 @@ def _pifa_for_all(
         (np.ones(len(empty), np.float32), (empty, np.arange(len(empty)))), (len(vocabulary), len(empty))
     )
     return (vectors + place @ fill.tocsr()).tocsr()
+
+
+class _Spaces(dict[int, int | str]):
+    """For `str.translate`: punctuation, underscores among it, becomes spaces; found out once a letter."""
+
+    def __missing__(self, code: int) -> int | str:
+        self[code] = " " if unicodedata.category(chr(code)).startswith("P") else code
+        return self[code]
+
+
+_SPACES = _Spaces()
+
+
+def _given(thing: T | None, kind: Kind) -> T:
+    """What an encoder made, or a word to who has none."""
+    if thing is None:
+        instead = {"sentence": "'text' for names by their letters", "embedding": "'pifa' for the words of texts"}[kind]
+        raise ConfigError(
+            f"vectors.kinds '{kind}' needs a neural encoder, which this method has not; "
+            f"use --method xbert, or {instead}"
+        )
+    return thing
+
+
+def _share(labels: LabelMatrix, weighting: Literal["paper", "code", "fixed"]) -> NDArray[np.float32]:
+    """How much each text counts for its labels."""
+    if weighting == "code":
+        return (1 / np.sqrt(np.maximum(labels.labels_per_text(), 1))).astype(np.float32)
+    return np.ones(labels.n_texts, np.float32)
+
+
+def _at_unit_length(dense: NDArray[np.float32], vocabulary: Vocabulary, seed: int) -> sp.csr_matrix:
+    """Vectors (n_labels, d) at unit length, random directions in place of those that say nothing."""
+    norms = np.linalg.norm(dense, axis=1, keepdims=True)
+    lost = np.flatnonzero(norms < _LOST)
+    dense[lost] = random_vectors([vocabulary.ids[at] for at in lost], dense.shape[1], seed).toarray()
+    norms[lost] = 1
+    dense /= norms
+    return sp.csr_matrix(dense)
 
 
 def _spans(indptr: NDArray[np.int64], size: int) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.data.dataset import Split
-from longtail.linear.tree import RankerOptions
+from longtail.linear.ranker import RankerOptions
 from longtail.text.fields import TfidfOptions
 from longtail.text.tfidf import Tfidf
 

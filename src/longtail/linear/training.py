@@ -18,21 +18,20 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from longtail.engines.local import LocalEngine, PerThread
-from longtail.errors import ConfigError
 from longtail.kernels.native.blocks import fill_targets, prune, texts_of_clusters
 from longtail.kernels.native.lanes import LANES
 from longtail.kernels.native.solver import solve_logistic, solve_squared_hinge
 from longtail.kernels.rows import LocalRows, Rows, gather
 from longtail.labels.index import Level
+from longtail.linear.chunks import Piece, check_widths, chunk_of, layer_of
 from longtail.linear.growing import GrowingArrays
-from longtail.linear.layer import MAX_CHILDREN, Layer
+from longtail.linear.layer import Layer
 from longtail.options import Options
 from longtail.progress import SILENT, Progress
 from longtail.stages import NO_STAGES, Stages
 from longtail.types import LabelMatrix
 
 _SOLVERS = {"squared_hinge": solve_squared_hinge, "logistic": solve_logistic}
-_QUANTA = 32767
 _NEVER = -100.0
 """Margin with a child that no text has: what it learned from negatives alone would be better than most children's."""
 _SHARD_WORK = 1 << 34
@@ -121,11 +120,7 @@ def fit_layer(
     name: str = "weights",
 ) -> Layer:
     """Train all classifiers of a level."""
-    widest = int(np.diff(level.child_ptr).max(initial=0))
-    if widest > MAX_CHILDREN:
-        raise ConfigError(
-            f"a cluster may have {MAX_CHILDREN:,} children at most, got {widest:,}; use tree.n_levels >= 1"
-        )
+    check_widths(level)
     trainer = _LevelTrainer(features, level, examples, options, seed)
     engine = engine or LocalEngine()
     whole = GrowingArrays()
@@ -136,19 +131,7 @@ def fit_layer(
             whole.append(part, clusters.stop / level.n_parents)
             if not fresh:
                 advance(int(level.child_ptr[clusters[-1] + 1] - level.child_ptr[clusters[0]]))
-    joined = whole.arrays()
-    return Layer(
-        child_ptr=level.child_ptr,
-        children=level.children,
-        scale=joined["scale"],
-        bias=joined["bias"],
-        row_ptr=_pointer(joined["n_rows"]),
-        row_feature=joined["row_feature"],
-        entry_base=_pointer(joined["n_entries"]),
-        row_entry=joined["row_entry"],
-        entry_child=joined["entry_child"],
-        entry_value=joined["entry_value"],
-    )
+    return layer_of(level, whole.arrays())
 
 
 class _LevelTrainer:
@@ -193,7 +176,7 @@ class _LevelTrainer:
                 pieces.append(piece)
                 advance(stop - first)
                 if stop == self.level.child_ptr[cluster + 1]:
-                    whole.append(_chunk(pieces), (cluster + 1 - clusters.start) / len(clusters))
+                    whole.append(chunk_of(pieces), (cluster + 1 - clusters.start) / len(clusters))
                     pieces = []
             return whole.arrays()
 
@@ -211,7 +194,7 @@ class _LevelTrainer:
     def _n_children(self, clusters: range) -> int:
         return int(self.level.child_ptr[clusters[-1] + 1] - self.level.child_ptr[clusters[0]])
 
-    def _train(self, job: tuple[int, int, int]) -> _Piece:
+    def _train(self, job: tuple[int, int, int]) -> Piece:
         cluster, first, stop = job
         texts = self.examples.of_cluster(cluster)
         if len(texts) == len(self.features):
@@ -222,7 +205,7 @@ class _LevelTrainer:
         blocks = [self._solve_block(local, texts, order, at, min(at + LANES, stop)) for at in range(first, stop, LANES)]
         sorted_features = local.features[order]
         lanes_before = np.arange(len(blocks)) * LANES + first - int(self.level.child_ptr[cluster])
-        return _Piece(
+        return Piece(
             feature=np.concatenate([sorted_features[rows] for rows, _, _, _ in blocks] or [np.empty(0, np.int32)]),
             child=np.concatenate(
                 [lanes + before for (_, lanes, _, _), before in zip(blocks, lanes_before, strict=True)]
@@ -258,47 +241,3 @@ class _LevelTrainer:
             prune(weights, order, n_lanes, threshold, *kept)
         bias = weights[-1, :n_lanes] * np.float32(options.bias)
         return *kept, np.where(self.absent[first:stop], np.float32(_NEVER), bias)
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """Pruned weights of some children of one cluster."""
-
-    feature: NDArray[np.int32]
-    child: NDArray[np.uint16]
-    weight: NDArray[np.float32]
-    bias: NDArray[np.float32]
-
-
-def _chunk(pieces: list[_Piece]) -> dict[str, NDArray[Any]]:
-    """Put the pieces of a cluster together: entries by feature, weights as whole numbers with a scale a child."""
-    feature = np.concatenate([piece.feature for piece in pieces])
-    child = np.concatenate([piece.child for piece in pieces])
-    weight = np.concatenate([piece.weight for piece in pieces])
-    bias = np.concatenate([piece.bias for piece in pieces])
-    if len(bias) > LANES:
-        order = np.argsort(feature, kind="stable")
-        feature, child, weight = feature[order], child[order], weight[order]
-    largest = np.zeros(len(bias), np.float32)
-    np.maximum.at(largest, child, np.abs(weight))
-    scale = np.where(largest > 0, largest / _QUANTA, 1).astype(np.float32)
-    starts = np.flatnonzero(np.diff(feature, prepend=-1))
-    return {
-        "scale": scale,
-        "bias": bias,
-        "n_rows": np.array([len(starts)]),
-        "n_entries": np.array([len(feature)]),
-        "row_feature": feature[starts].astype(np.int32),
-        "row_entry": _narrow(np.append(starts, len(feature)), np.uint16, np.uint32),
-        "entry_child": _narrow(child, np.uint8, np.uint16),
-        "entry_value": np.rint(weight / scale[child]).astype(np.int16),
-    }
-
-
-def _narrow(numbers: NDArray[Any], *types: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    """In the smallest type that holds all: these numbers are a third of a model. Joined with wider ones, they widen."""
-    return numbers.astype(next(kind for kind in types if numbers.max(initial=0) <= np.iinfo(kind).max))
-
-
-def _pointer(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -3,19 +3,15 @@
     text features (n, n_features)  ->  TopK (n, k)
 
 Inner levels are the matcher: its last keeps the `beam` best clusters of a text, those above `upper_beam`. The last
-level is the ranker: its classifiers score the labels of those clusters. A label's score is the ranker's log score plus
-`cluster_weight` times the matcher's.
-
-The ranker may learn from the texts of its cluster only (Parabel), or also from the texts that the matcher
-brings there wrongly (`matcher`, X-Transformer's way): it then meets in training what it will meet in use,
-its margins can be compared across clusters, and a small `cluster_weight` is best.
+level is the ranker (`linear.ranker`): its classifiers score the labels of those clusters. A label's score is the
+ranker's log score plus `cluster_weight` times the matcher's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +21,14 @@ from longtail.engines.local import LocalEngine
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
 from longtail.linear.layer import Layer
+from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker, rank_as_recalled
+from longtail.linear.spans import BATCH as _BATCH
+from longtail.linear.spans import each_span
 from longtail.linear.training import Examples, SolverOptions, fit_layer
 from longtail.options import Options
 from longtail.progress import SILENT, Progress
 from longtail.stages import NO_STAGES, Stages
 from longtail.types import NO_LABEL, LabelMatrix, TopK
-
-_ALWAYS_RECALLED = 8
-_BUFFER = 1 << 21
-"""Margins held at once by a thread in prediction."""
-_BATCH, _SHARE = 8192, 512
-"""Texts of one job: the more, the less often chunks are unpacked; fewer than `_SHARE` are not worth a thread."""
-
-
-class RankerOptions(SolverOptions):
-    """The classifiers of the labels."""
-
-    cost_decay: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = "auto"
-    """Both costs of a label with n texts are divided by n to this power: frequent labels need less pull. `auto` is
-    0.9 · t^−0.4 for texts of t terms: 0.1 for long texts, 0.33 for titles."""
-    threshold: float = Field(0.05, ge=0)
-    """Weights smaller than this are dropped after training."""
-    negatives: Literal["cluster", "matcher", "all"] = "matcher"
-    """Texts without the label that it learns from: those with another label of its cluster; these and the ones
-    that the matcher brings to the cluster; or all texts (DiSMEC)."""
-    n_recalled: PositiveInt = 50
-    """`matcher`: clusters that the matcher brings each text to; where they are few, a quarter of them, at least 8."""
 
 
 class SearchOptions(Options):
@@ -66,6 +44,11 @@ class SearchOptions(Options):
     """p in the matcher's score exp(−max(0, 1 − margin)^p); 0 for the sigmoid of the margin."""
     label_power: int = Field(4, ge=0, le=8)
     """The same for the ranker's score."""
+
+    @property
+    def score(self) -> ScoreOptions:
+        """The part that the ranker needs."""
+        return ScoreOptions(cluster_weight=self.cluster_weight, label_power=self.label_power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +71,14 @@ class LinearTree:
         progress: Progress = SILENT,
     ) -> TopK:
         """The k best labels of each text, with scores in 0..1."""
-        matched = _descend(self.layers[:-1], self.layers[-1], texts, k, search, engine, progress)
-        return TopK(matched[0], np.exp(matched[1], where=matched[0] >= 0, out=matched[1]))
+        *matcher, ranker = self.layers
+        beams = _beams(matcher, search, min(search.beam, len(matcher[-1].children)) if matcher else 1)
+
+        def recall(span: slice, part: Rows) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            return _walk_down(matcher, part, beams, search)
+
+        widest = _widest(self.layers, beams)
+        return rank_as_recalled(ranker, texts, recall, k, search.score, widest, engine, progress, _BATCH)
 
     @property
     def n_weights(self) -> int:
@@ -106,17 +95,18 @@ class LinearTree:
         return cls(tuple(Layer.from_arrays(arrays) for arrays in layers))
 
 
-def spread(found: TopK, search: SearchOptions) -> TopK:
+def spread(found: TopK, search: SearchOptions | ScoreOptions) -> TopK:
     """The same lists with scores that people can read: exp(−(−log score)^(1/p)) for p = `label_power`.
 
     Where the matcher is sure, that is exp(margin − 1) of the ranker: 0.37 for a margin of 0, where the scores that
     lists are ordered by are nearly all 0 or 1. The order stays.
     """
-    if search.label_power == 0:
+    power = search.power if isinstance(search, ScoreOptions) else search.label_power
+    if power == 0:
         return found
     with np.errstate(divide="ignore"):
         distance = -np.log(np.clip(found.scores, 0, 1))  # (n_texts, k)
-    scores = np.exp(-(distance ** np.float32(1 / search.label_power)))
+    scores = np.exp(-(distance ** np.float32(1 / power)))
     return TopK(found.labels, np.where(found.labels == NO_LABEL, found.scores, scores))
 
 
@@ -136,65 +126,59 @@ def fit_tree(
     """Train the matcher level by level, then the ranker."""
     engine = engine or LocalEngine()
     layers: list[Layer] = []
-    n_recalled = min(ranker.n_recalled, max(_ALWAYS_RECALLED, index.n_clusters // 4))
-    for number, (level, members) in enumerate(zip(index.levels(), index.targets(labels), strict=True)):
-        last = number + 1 == len(index.parents)
-        options: SolverOptions = ranker if last else matcher
-        hard = last and layers and ranker.negatives == "matcher"
-        counts = index.counts(labels, number) if options.count_costs and not last else None
-        everyone = number == 0 or (last and ranker.negatives == "all")
-        examples = Examples.of(
-            members,
-            level,
-            _descend(layers, None, features, n_recalled, search, engine, progress)[0] if hard else None,
-            everyone,
-            counts,
-            text_costs,
-        )
-        name = "label weights" if last else f"cluster weights {number + 1}"
-        layers.append(fit_layer(features, level, examples, options, seed, engine, progress, stages, name))
-    return LinearTree(tuple(layers))
+    levels, targets = index.levels(), index.targets(labels)
+    for number, (level, members) in enumerate(zip(levels[:-1], targets, strict=False)):
+        counts = index.counts(labels, number) if matcher.count_costs else None
+        examples = Examples.of(members, level, None, number == 0, counts, text_costs)
+        name = f"cluster weights {number + 1}"
+        layers.append(fit_layer(features, level, examples, matcher, seed, engine, progress, stages, name))
+    hard = bool(layers) and ranker.negatives == "matcher"
+    n_recalled = ranker.n_recalled_of(index.n_clusters)
+    last = fit_ranker(
+        features,
+        labels,
+        index,
+        _recalled(layers, features, n_recalled, search, engine, progress) if hard else None,
+        ranker,
+        seed,
+        engine,
+        progress,
+        stages,
+        text_costs,
+    )
+    return LinearTree((*layers, last))
 
 
-def _descend(
-    matcher: Sequence[Layer],
-    ranker: Layer | None,
-    texts: Rows,
-    k: int,
-    search: SearchOptions,
-    engine: LocalEngine | None,
-    progress: Progress,
+def _recalled(
+    matcher: Sequence[Layer], texts: Rows, n: int, search: SearchOptions, engine: LocalEngine, progress: Progress
+) -> NDArray[np.int32]:
+    """The n best clusters of every text: (n_texts, n), −1 where there are fewer."""
+    beams = _beams(matcher, search, n)
+    found = np.empty((len(texts), n), np.int32)
+
+    def some(span: slice) -> None:
+        found[span] = _walk_down(matcher, texts.part(span.start, span.stop), beams, search)[0]
+
+    each_span(some, len(texts), _widest(matcher, beams), "hard negatives", engine, progress, _BATCH)
+    return found
+
+
+def _beams(matcher: Sequence[Layer], search: SearchOptions, last: int) -> list[int]:
+    """Clusters kept of each level of the matcher."""
+    return [*(min(search.upper_beam, len(layer.children)) for layer in matcher[:-1]), last][: len(matcher)]
+
+
+def _widest(layers: Sequence[Layer], beams: Sequence[int]) -> int:
+    """Margins of one text at one level, at most."""
+    return max(layer.widest(above) for layer, above in zip(layers, [1, *beams], strict=False))
+
+
+def _walk_down(
+    matcher: Sequence[Layer], texts: Rows, beams: Sequence[int], search: SearchOptions
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The k best labels of every text with their log scores; without a ranker, the k best clusters, without scores."""
-    layers = [*matcher, ranker] if ranker else [*matcher]
-    kept = [min(search.upper_beam, len(layer.children)) for layer in matcher[:-1]]
-    kept += [min(search.beam, len(matcher[-1].children)) if ranker else k] if matcher else []
-    found = np.empty((len(texts), k), np.int32)
-    scores = np.empty((len(texts), k if ranker else 0), np.float32)
-
-    def some(span: tuple[int, int]) -> int:
-        part = texts.part(*span)
-        at = np.zeros((len(part), 1), np.int32)
-        score = np.zeros((len(part), 1), np.float32)
-        for layer, width in zip(matcher, kept, strict=True):
-            at, score = layer.best(part, at, score, width, 1.0, search.cluster_power)
-        if ranker:
-            at, score = ranker.best(part, at, score, k, search.cluster_weight, search.label_power)
-        found[span[0] : span[1]], scores[span[0] : span[1]] = at, score[:, : scores.shape[1]]
-        return span[1] - span[0]
-
-    widest = max(layer.widest(above) for layer, above in zip(layers, [1, *kept], strict=False))
-    engine = engine or LocalEngine()
-    share = -(-len(texts) // (2 * engine.n_threads))
-    spans = list(_spans(len(texts), min(_BATCH, max(1, _BUFFER // widest), max(_SHARE, share))))
-    if len(spans) == 1:
-        some(spans[0])
-        return found, scores
-    with progress.step("predict" if ranker else "hard negatives", len(texts), "texts") as advance:
-        for done in engine.map(some, spans):
-            advance(done)
-    return found, scores
-
-
-def _spans(n: int, size: int) -> Iterator[tuple[int, int]]:
-    return ((start, min(start + size, n)) for start in range(0, n, size))
+    """The best clusters of each text and their log scores; the root where there is no matcher."""
+    at = np.zeros((len(texts), 1), np.int32)
+    score = np.zeros((len(texts), 1), np.float32)
+    for layer, beam in zip(matcher, beams, strict=True):
+        at, score = layer.best(texts, at, score, beam, 1.0, search.cluster_power)
+    return at, score

@@ -14,7 +14,7 @@ from __future__ import annotations
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -32,13 +32,16 @@ from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.presets import load_preset
 from longtail.progress import SILENT, Progress
 from longtail.registry import Registry
-from longtail.stages import NO_STAGES, FolderStages, Stages
+from longtail.run import Run
+from longtail.stages import NO_STAGES, FolderStages
 from longtail.types import NO_LABEL, TopK
 
 MODEL = "model"
 """The kind of folder that a saved method is."""
 
-METHODS: Registry[type[Method]] = Registry("method", {"linear": "longtail.methods.linear"})
+METHODS: Registry[type[Method]] = Registry(
+    "method", {"linear": "longtail.methods.linear", "lightxml": "longtail.methods.lightxml"}
+)
 
 
 class Suggestion(NamedTuple):
@@ -47,15 +50,6 @@ class Suggestion(NamedTuple):
     id: str
     name: str
     score: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """How a training run is carried out; none of it changes the result."""
-
-    engine: LocalEngine = field(default_factory=LocalEngine)
-    progress: Progress = SILENT
-    stages: Stages = NO_STAGES
 
 
 @dataclass(frozen=True)

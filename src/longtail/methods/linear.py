@@ -18,10 +18,12 @@ from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree
 from longtail.labels.vectors import VectorOptions, label_vectors
 from longtail.linear.needs import linear_needs
+from longtail.linear.ranker import RankerOptions
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree, spread
-from longtail.methods.base import METHODS, Method, MethodOptions, Needs, Run
+from longtail.linear.tree import LinearTree, SearchOptions, fit_tree, spread
+from longtail.methods.base import METHODS, Method, MethodOptions, Needs
 from longtail.persist import Folder, FolderWriter
+from longtail.run import Run
 from longtail.text.features import TextFeatures
 from longtail.text.fields import FieldOptions, TfidfOptions, blocks_of
 from longtail.types import TopK

@@ -2,7 +2,8 @@
 
     eggs,boiling<tab>how long to boil an egg
 
-Where labels are numbers, their names may lie in a file of one name a line. Blank lines count for nothing.
+Where labels are numbers, their names may lie in a file of one name a line, or in the `label_vocab.txt` of X-BERT's
+releases: a count, a tab, the name. Blank lines count for nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def read(path: Path, options: XbertOptions) -> Source:
     """One split a file."""
     files = need_files(path, SUFFIXES, "train, dev or test.txt")
     splits = {split: Stream(file, _read(file, options)) for split, file in files.items()}
-    return Source(splits, **numbered_names(options.label_names))
+    return Source(splits, **numbered_names(options.label_names, path, ("label_vocab.txt",)))
 
 
 def _read(path: Path, options: XbertOptions) -> Iterator[Batch]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from longtail.nn.batch import Targets
+
+if TYPE_CHECKING:
+    from longtail.nn.heads.table import LabelTable
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Head(nn.Module):
 
     n_labels: int
     order: NDArray[np.int64] | None = None
-    """(n_labels,) label at each place; None where places are the labels."""
+    """(n_places,) label at each place, −1 where a place is padding; None where places are the labels."""
 
     @abstractmethod
     def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
@@ -50,10 +53,27 @@ class Head(nn.Module):
 
     @abstractmethod
     def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Scores and places of the k best labels; k is at most `n_labels`."""
+        """Scores and places of the k best labels; k is at most `n_labels`.
+
+        A head that looks only at a shortlist may find fewer: the rest of a row has place −1 and score −inf.
+        """
 
     def step(self, step: Step) -> None:
         """Update what this head trains itself, with all that `loss` was given since the last step."""
+
+    def forget(self) -> None:
+        """Drop what `loss` was given since the last step: the step will be tried again."""
+
+    def tables(self) -> dict[str, LabelTable]:
+        """What trains itself, by attribute: its optimiser's memory belongs into a checkpoint."""
+        return {}
+
+    @property
+    def bulk(self) -> dict[str, nn.Parameter]:
+        """The parameters of the tables, named as in `named_parameters`: nearly all of the memory of a large head."""
+        return {
+            f"{name}.{key}": value for name, table in self.tables().items() for key, value in table.named_parameters()
+        }
 
     def group_of(self, name: str) -> str:
         """The parameter group (learning rate) that a parameter of this head belongs to."""
@@ -68,3 +88,11 @@ def working_dtype(vectors: Tensor) -> torch.dtype:
     """The number type of large products: that of autocast where it is on, else that of the vectors."""
     kind = vectors.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else vectors.dtype
+
+
+def positions(order: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
+    """The place of each label, (n_labels,), by the label of each place; −1 for a label without one."""
+    made = np.full(n_labels, -1, np.int64)
+    real = np.flatnonzero(order >= 0)
+    made[order[real]] = real
+    return made

@@ -61,10 +61,18 @@ class Dense(Head):
         self.table.update(self.works, step.rates["head"], step.decay)
         self.works = []
 
+    def forget(self) -> None:
+        """See `Head.forget`."""
+        self.works = []
+
     def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """See `Head.top_k`: exact, over all labels."""
         logits, places = best_of(self.table, vectors, k)
         return (logits.sigmoid() if self.table.loss_kind == "bce" else hinge_score(logits)), places
+
+    def tables(self) -> dict[str, LabelTable]:
+        """See `Head.tables`."""
+        return {"table": self.table}
 
     def facts(self) -> dict[str, Any]:
         """See `Head.facts`."""
@@ -72,8 +80,9 @@ class Dense(Head):
 
 
 def best_of(table: LabelTable, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Logits and rows of the k best rows of a table, best first, ties by row."""
+    """Logits and rows of the k best rows of a table, best first; equal ones among them by row."""
     best, rows = None, None
+    vectors = vectors.to(working_dtype(vectors))  # while autocast is still on
     with torch.autocast(vectors.device.type, enabled=False):
         for start, logits in table.logits(vectors):
             values, places = _top(logits, k)
@@ -91,15 +100,21 @@ def best_of(table: LabelTable, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]
 
 
 def _top(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of each row: k blocks with the best maxima hold them all."""
+    """The k best of each row; by blocks where that is faster."""
+    n = logits.shape[1]
+    if logits.is_cuda and n // _BLOCK >= 8 * k:
+        return top_by_blocks(logits, k, _BLOCK)
+    return logits.topk(min(k, n))
+
+
+def top_by_blocks(logits: Tensor, k: int, block: int) -> tuple[Tensor, Tensor]:
+    """The k best of each row, exactly: the k blocks with the best maxima hold them all. There must be k blocks."""
     n_texts, n = logits.shape
-    n_blocks = n // _BLOCK
-    if n_blocks < 8 * k or not logits.is_cuda:
-        return logits.topk(min(k, n))
-    whole = n_blocks * _BLOCK
-    blocks = logits[:, :whole].reshape(n_texts, n_blocks, _BLOCK)
+    n_blocks = n // block
+    whole = n_blocks * block
+    blocks = logits[:, :whole].reshape(n_texts, n_blocks, block)
     chosen = blocks.amax(2).topk(k).indices  # (B, k)
-    inside = (chosen[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=logits.device)).view(n_texts, -1)
+    inside = (chosen[:, :, None] * block + torch.arange(block, device=logits.device)).view(n_texts, -1)
     rest = torch.arange(whole, n, device=logits.device).expand(n_texts, -1)
     places = torch.cat([inside, rest], 1)
     values, at = logits.gather(1, places).topk(k)

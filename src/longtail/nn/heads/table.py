@@ -6,20 +6,24 @@ The gradient of the logits is written down directly (sigmoid minus target, or th
 dense targets are needed. `gradient` gives the gradient of the vectors at once, for the encoder. The rows themselves
 are updated later, in `update`: it computes each chunk's logits once more and applies the chunk's gradient at once.
 That costs a third more products than keeping gradients, but no gradient of the whole table ever exists, and what
-micro-batches (or other processes) add to a step is their vectors and targets, which are small.
+micro-batches (or other processes) add to a step is their vectors and targets, which are small. What adds to a step
+need only say the gradient of each chunk of rows (`RowWork`); `Work` does so with all rows, `candidates` with a few.
+
+Rows may be padding: their logits are −inf, so that they have no loss, no gradient and never win.
 
 The gradient of the rows is that of the sum over labels and the mean over texts, whatever scale the encoder's has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
@@ -46,6 +50,17 @@ class TableOptions(Options):
     """Labels whose logits are held at once."""
 
 
+class RowWork(Protocol):
+    """What a micro-batch adds to a step of a table."""
+
+    @property
+    def n_step(self) -> float:
+        """Texts of the whole step: what the gradient is a mean over."""
+
+    def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Gradient of the weights (n_chunk, d) and of the bias (n_chunk,) of each chunk of rows, summed over texts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """A micro-batch above a table."""
@@ -53,9 +68,18 @@ class Work:
     vectors: Tensor  # (B, d)
     targets: Targets
     n_step: float
-    """Texts of the whole step: what the gradient is a mean over."""
-    weights: Tensor | None = None  # (B,) how much each text counts; None: all count 1
+    weights: Tensor | None = None  # (B,) how much each text counts for the rows; None: all count 1
     allowed: Tensor | None = None  # (B, n_groups) bool: groups of rows that take part; None: all
+
+    def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """See `RowWork`."""
+        for chunk in table.chunks(self.targets, self.vectors.dtype):
+            allowed = table.allowed_in(chunk, self.allowed)
+            signal = _signal(table.loss_kind, _logits(self.vectors, chunk), chunk, allowed)
+            if self.weights is not None:
+                signal = signal * self.weights.to(signal.dtype)[:, None]
+            of_bias = None if table.bias is None else signal.sum(0, dtype=torch.float32)
+            yield signal.T @ self.vectors, of_bias
 
 
 class LabelTable(nn.Module):
@@ -63,64 +87,83 @@ class LabelTable(nn.Module):
 
     weight: nn.Parameter
     bias: nn.Parameter | None
+    shut: Tensor | None
+    """(n_rows,) −inf where a row is padding, else 0."""
 
     def __init__(
-        self, n_rows: int, width: int, options: TableOptions, loss: Loss = "bce", bias: bool = True, group: int = 1
+        self,
+        n_rows: int,
+        width: int,
+        options: TableOptions,
+        loss: Loss = "bce",
+        bias: bool = True,
+        group: int = 1,
+        real: NDArray[np.bool_] | None = None,
+        bound: float | None = None,
     ) -> None:
-        """`group` neighbouring rows make a group of `Work.allowed`."""
+        """`group` neighbouring rows make a group of `Work.allowed`.
+
+        `real` (n_rows,) is false where a row is padding; a table with padding has no bias. Weights begin between
+        −`bound` and `bound`, by default 1/√width.
+        """
         super().__init__()
+        if bias and real is not None:
+            raise ValueError("a table with padding must be made without a bias")
         self.options, self.loss_kind, self.group = options, loss, group
         kind = getattr(torch, options.storage)
-        bound = width**-0.5
+        bound = width**-0.5 if bound is None else bound
         drawn = torch.empty(n_rows, width).uniform_(-bound, bound).to(kind)
         self.weight = nn.Parameter(drawn, requires_grad=False)
         self.bias = nn.Parameter(torch.zeros(n_rows), requires_grad=False) if bias else None
+        shut = None if real is None else torch.where(torch.from_numpy(real), 0.0, -torch.inf)
+        self.register_buffer("shut", shut, persistent=False)
         step = max(1, options.chunk // group) * group
         self.edges = np.append(np.arange(0, n_rows, step), n_rows).astype(np.int64)
         self.moments: dict[str, Tensor] = {}
         self.n_updates = 0
         self.compiled = False
 
+    @property
+    def offset(self) -> Tensor | None:
+        """What is added to each logit, (n_rows,)."""
+        return self.bias if self.shut is None else self.shut
+
     def gradient(self, work: Work, show: bool) -> tuple[Tensor, Tensor | None]:
         """Gradient of the vectors (B, d) float32 of the sum over labels, a text; with `show`, also that sum (B,)."""
         vectors = work.vectors
         made = torch.zeros(vectors.shape, device=vectors.device)
         value = torch.zeros(len(vectors), device=vectors.device) if show else None
-        for chunk in self._chunks(work.targets, vectors.dtype):
+        for chunk in self.chunks(work.targets, vectors.dtype):
             logits = _logits(vectors, chunk)
-            allowed = self._allowed(work.allowed, chunk.rows)
+            allowed = self.allowed_in(chunk, work.allowed)
             if value is not None:
                 value += _value(self.loss_kind, logits, chunk, allowed)
             made += _signal(self.loss_kind, logits, chunk, allowed) @ chunk.weight
         return made, value
 
-    def update(self, works: list[Work], rate: float, decay: float = 0.0) -> None:
-        """One step of the optimiser, with all micro-batches of a step."""
+    def update(self, works: Sequence[RowWork], rate: float, decay: float = 0.0) -> None:
+        """One step of the optimiser, with all micro-batches of a step; the bias never decays."""
+        if not works:
+            return
         self.n_updates += 1
-        step = _on_device(self, rate, decay, self.n_updates)
+        for_weight, for_bias = _on_device(self, rate, decay, self.n_updates)
         apply = _compiled(self.options.optimizer) if self.compiled else _PLAIN[self.options.optimizer]
-        parts = [self._chunks(work.targets, work.vectors.dtype) for work in works]
-        for chunks in zip(*parts, strict=True):
-            gradient, bias_gradient, rows = None, None, chunks[0].rows
-            for work, chunk in zip(works, chunks, strict=True):
-                logits = _logits(work.vectors, chunk)
-                signal = _signal(self.loss_kind, logits, chunk, self._allowed(work.allowed, rows))
-                if work.weights is not None:
-                    signal = signal * work.weights.to(signal.dtype)[:, None]
-                own = signal.T @ work.vectors  # (n_chunk, d)
-                gradient = own if gradient is None else gradient.float() + own
-                if self.bias is not None:
-                    own_bias = signal.sum(0, dtype=torch.float32)
-                    bias_gradient = own_bias if bias_gradient is None else bias_gradient + own_bias
-            scale = 1.0 / works[0].n_step
-            apply(self.weight[rows], self._moments("weight", rows), gradient, scale, step, self.options.momentum)
+        scale, momentum = 1.0 / works[0].n_step, self.options.momentum
+        parts = [work.row_gradients(self) for work in works]
+        for start, stop, *found in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), *parts, strict=True):
+            rows = slice(start, stop)
+            (gradient, of_bias), *others = found
+            for other, other_bias in others:
+                gradient = gradient.float() + other
+                of_bias = None if of_bias is None else of_bias + other_bias
+            apply(self.weight[rows], self._moments("weight", rows), gradient, scale, for_weight, momentum)
             if self.bias is not None:
-                apply(self.bias[rows], self._moments("bias", rows), bias_gradient, scale, step, self.options.momentum)
+                apply(self.bias[rows], self._moments("bias", rows), of_bias, scale, for_bias, momentum)
 
     def logits(self, vectors: Tensor) -> Iterator[tuple[int, Tensor]]:
         """First row and logits (B, n_chunk) float32 of each chunk."""
         vectors = vectors.to(working_dtype(vectors))
-        for chunk in self._chunks(None, vectors.dtype):
+        for chunk in self.chunks(None, vectors.dtype):
             yield chunk.rows.start, _logits(vectors, chunk, exact=True)
 
     def state(self) -> dict[str, Tensor]:
@@ -134,21 +177,22 @@ class LabelTable(nn.Module):
             name: value.to(self.weight.device, copy=True) for name, value in state.items() if name != "n_updates"
         }
 
-    def _chunks(self, targets: Targets | None, kind: torch.dtype) -> Iterator[_Chunk]:
+    def chunks(self, targets: Targets | None, kind: torch.dtype) -> Iterator[_Chunk]:
+        """Neighbouring rows as numbers of a kind, with the targets that lie among them."""
         spans = targets.spans(self.edges) if targets else [(0, 0)] * (len(self.edges) - 1)
+        offset = self.offset
         for start, stop, (first, last) in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), spans, strict=True):
             rows = slice(start, stop)
-            bias = None if self.bias is None else self.bias[rows]
             hits = None
             if targets is not None and last > first:
                 hits = targets.rows[first:last], targets.labels[first:last] - start
-            yield _Chunk(rows, self.weight[rows].to(kind), bias, hits)
+            yield _Chunk(rows, self.weight[rows].to(kind), None if offset is None else offset[rows], hits)
 
-    def _allowed(self, allowed: Tensor | None, rows: slice) -> Tensor | None:
+    def allowed_in(self, chunk: _Chunk, allowed: Tensor | None) -> Tensor | None:
         """Which rows of a chunk take part, (B, n_groups, 1) for a view of the logits by group."""
         if allowed is None:
             return None
-        return allowed[:, rows.start // self.group : rows.stop // self.group, None]
+        return allowed[:, chunk.rows.start // self.group : chunk.rows.stop // self.group, None]
 
     def _moments(self, name: str, rows: slice) -> list[Tensor]:
         """The optimiser's memory of some rows; made on first use."""
@@ -212,12 +256,16 @@ def _value(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None) ->
     return each.sum(1)
 
 
-def _on_device(table: LabelTable, rate: float, decay: float, n_updates: int) -> Tensor:
-    """Numbers that change from step to step, as a tensor: compiled updates are then never compiled again."""
+def _on_device(table: LabelTable, rate: float, decay: float, n_updates: int) -> tuple[Tensor, Tensor]:
+    """Numbers that change from step to step, for weights and for a bias.
+
+    As tensors: compiled updates are then never compiled again.
+    """
     correction = [1 - beta**n_updates for beta in _BETAS]
-    values = torch.tensor([rate, decay, *correction])
+    values = torch.tensor([[rate, decay, *correction], [rate, 0.0, *correction]])
     device = table.weight.device
-    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
+    values = values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
+    return values[0], values[1]
 
 
 def _sgd(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:

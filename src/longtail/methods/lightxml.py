@@ -1,0 +1,147 @@
+"""LightXML: one transformer that recalls label clusters and ranks the labels inside, trained at once.
+
+Where labels are few enough, every label is scored and there are no clusters (C.3, small mode). Otherwise labels are
+clustered by their texts, and the network learns from the labels of the clusters it recalls itself: negatives that grow
+harder as it learns. An ensemble has one member for each encoder and seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from longtail.data.dataset import Split
+from longtail.ensemble import EnsembleOptions, combine
+from longtail.labels.index import LabelIndex
+from longtail.labels.tree import TreeOptions, build_tree
+from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.methods.base import METHODS, Method, MethodOptions, Needs
+from longtail.nn.encoders.transformer import TransformerOptions
+from longtail.nn.heads.base import Head
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
+from longtail.nn.heads.table import TableOptions
+from longtail.nn.tagger import Tagger, columns_of
+from longtail.nn.training import TrainingOptions
+from longtail.persist import Folder, FolderWriter
+from longtail.run import Run
+from longtail.text.features import TextFeatures
+from longtail.text.fields import TfidfOptions
+from longtail.types import TopK
+
+
+class LightXMLOptions(MethodOptions):
+    """Options of LightXML."""
+
+    encoders: tuple[TransformerOptions, ...] = Field((TransformerOptions(n_layers=5),), min_length=1)
+    """What reads the texts; one member each."""
+    dropout: float = Field(0.5, ge=0, lt=1)
+    """Dropout of the text vector."""
+    dense_up_to: NonNegativeInt = 50_000
+    """Up to so many labels each is scored; above, labels are clustered and a shortlist is ranked."""
+    labels: TableOptions = TableOptions()
+    """How the labels' weights are kept and trained."""
+    shortlist: ShortlistOptions = ShortlistOptions()
+    """Recall and rank."""
+    features: TfidfOptions = TfidfOptions()
+    """TF-IDF that labels are clustered by."""
+    vectors: VectorOptions = VectorOptions()
+    """What labels are clustered by."""
+    tree: TreeOptions = TreeOptions(n_levels=1, max_leaf=100, fill=False)
+    """How labels are clustered."""
+    training: TrainingOptions = TrainingOptions()
+    """How the network is trained."""
+    n_seeds: PositiveInt = 1
+    """Members for each encoder, with seeds from `seed` on."""
+    ensemble: EnsembleOptions = EnsembleOptions()
+    """How the members' lists are put together."""
+    list_length: PositiveInt = 100
+    """Labels a member's list has before members are put together."""
+
+
+@METHODS.register("lightxml")
+class LightXML(Method):
+    """A transformer with all labels, or a shortlist of them, on top; best on a GPU."""
+
+    name = "lightxml"
+    options_class = LightXMLOptions
+
+    def _fit(self, split: Split, run: Run) -> None:
+        options: LightXMLOptions = self.options
+        self.indexes_: list[LabelIndex | None] = []
+        self.members_: list[Tagger] = []
+        for number, (encoder, seed) in enumerate(self._plans()):
+            own = run.within(f"member-{number}")
+            self.indexes_.append(self._index(split, seed, run, own))
+            make_head = self._head(self.indexes_[-1], split.labels.n_labels)
+            parts = encoder, make_head, options.training, options.dropout
+            self.members_.append(Tagger.fit(split.texts, split.labels, *parts, seed, own))
+
+    def _index(self, split: Split, seed: int, run: Run, own: Run) -> LabelIndex | None:
+        """The clusters of a member; None where every label is scored."""
+        options: LightXMLOptions = self.options
+        if split.labels.n_labels <= options.dense_up_to:
+            return None
+        features, rows = TextFeatures.fit(split, options.features, run.engine, run.progress, run.stages)
+
+        def grow() -> dict[str, Any]:
+            given = split.labels, split.vocabulary, options.vectors, seed, features.of_names
+            points = label_vectors(rows, *given, engine=run.engine, progress=run.progress)
+            return build_tree(points, options.tree, seed, None, run.engine, run.progress).arrays()
+
+        return LabelIndex.from_arrays(dict(own.stages.arrays("tree", grow)[0]))
+
+    def _head(self, index: LabelIndex | None, n_labels: int) -> Any:
+        options: LightXMLOptions = self.options
+
+        def make(width: int) -> Head:
+            if index is None:
+                return Dense(width, n_labels, options.labels)
+            return Shortlist(width, index, options.shortlist, options.labels)
+
+        return make
+
+    def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
+        length = k if len(self.members_) == 1 else max(k, self.options.list_length)
+        lists = [member.top_k(texts, length, run) for member in self.members_]
+        return lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble)
+
+    def _save(self, writer: FolderWriter) -> None:
+        for number, (member, index) in enumerate(zip(self.members_, self.indexes_, strict=True)):
+            member.save(writer, f"member-{number}")
+            if index is not None:
+                writer.arrays(f"index-{number}", index.arrays())
+
+    def _open(self, folder: Folder) -> None:
+        self.indexes_, self.members_ = [], []
+        for number, _ in enumerate(self._plans()):
+            clustered = f"index-{number}.safetensors" in folder
+            index = LabelIndex.from_arrays(dict(folder.arrays(f"index-{number}"))) if clustered else None
+            self.indexes_.append(index)
+            make_head = self._head(index, len(self.vocabulary_))
+            self.members_.append(Tagger.load(folder, f"member-{number}", make_head))
+
+    @classmethod
+    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Method.reading`: the fields one after the other."""
+        encoders = cls.options_class.of(options, source=cls.name).encoders
+        columns = tuple(name.strip() for name in fields.split(","))
+        tokens = {"columns": columns}
+        return {"encoders": [{**e.plain(), "tokens": {**e.tokens.plain(), **tokens}} for e in encoders]}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Method.columns`."""
+        return columns_of(self.options.encoders)
+
+    def needs(self, split: Split) -> Needs:
+        """See `Method.needs`."""
+        return Needs(1 << 30, 1 << 28, "training.micro_batch or encoders.*.tokens.max_tokens")
+
+    def _plans(self) -> Iterator[tuple[TransformerOptions, int]]:
+        for encoder in self.options.encoders:
+            for more in range(self.options.n_seeds):
+                yield encoder, self.options.seed + more

@@ -1,0 +1,102 @@
+"""Which texts make each step: shuffled, near in length, always as many.
+
+Training reads an endless stream of texts, one shuffle after the other. A window of the stream is sorted by length and
+cut into batches, which are shuffled: little padding, and each batch is full. The batches of a step follow from seed
+and step alone, so a run that goes on needs no memory of what it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.nn.batch import Batch
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+_WINDOW = 64
+"""Batches that are sorted together."""
+_AHEAD = 4
+"""Batches made before they are needed."""
+
+
+class Plan(NamedTuple):
+    """What batches are made of."""
+
+    tokens: TokenRows
+    labels: LabelMatrix
+    batch_size: int
+    seed: int
+    pad_id: int
+    step_width: int
+    """Batches are as wide as a multiple of this: few widths, so that little is compiled."""
+    max_width: int
+
+    @property
+    def size(self) -> int:
+        """Texts of a batch: all there are, where they are fewer."""
+        return min(self.batch_size, len(self.tokens))
+
+    def width(self, texts: NDArray[np.int64]) -> int:
+        """How wide a batch of these texts is."""
+        longest = int((self.tokens.ptr[texts + 1] - self.tokens.ptr[texts]).max())
+        return min(-(-longest // self.step_width) * self.step_width, max(self.max_width, longest))
+
+    def batch(self, texts: NDArray[np.int64]) -> Batch:
+        """These texts, on the host."""
+        return Batch.of(self.tokens, texts, self.width(texts), self.pad_id, self.labels)
+
+
+def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
+    """The texts of each step, from step `first` on, without end."""
+    lengths = plan.tokens.lengths()
+    for number in count(first // _WINDOW):
+        drawn = _stream(plan, number * _WINDOW * plan.size, _WINDOW * plan.size)
+        rng = np.random.default_rng([plan.seed, 1, number])
+        by_length = drawn[np.lexsort((rng.random(len(drawn)), lengths[drawn]))]
+        batches = by_length.reshape(_WINDOW, plan.size)[rng.permutation(_WINDOW)]
+        yield from batches[first - number * _WINDOW :] if number == first // _WINDOW else batches
+
+
+def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> Iterator[tuple[int, Batch]]:
+    """Step and batch (or a part of each) for steps `first` to `n_steps`, made in the background."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: list[tuple[int, Future[Batch]]] = []
+        try:
+            for number, texts in zip(range(first, n_steps), steps(plan, first), strict=False):
+                waiting.append((number, pool.submit(_part, plan, texts, part)))
+                if len(waiting) > _AHEAD:
+                    at, made = waiting.pop(0)
+                    yield at, made.result()
+            for at, made in waiting:
+                yield at, made.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _part(plan: Plan, texts: NDArray[np.int64], part: slice) -> Batch:
+    """Part of a batch, as wide as the whole: all processes then do the same work."""
+    own = texts[part]
+    return Batch.of(plan.tokens, own, plan.width(texts), plan.pad_id, plan.labels)
+
+
+def _stream(plan: Plan, start: int, n: int) -> NDArray[np.int64]:
+    """Texts `start` to `start + n` of the endless stream."""
+    found, n_texts = [], len(plan.tokens)
+    while n > 0:
+        epoch, at = divmod(start, n_texts)
+        piece = _shuffled(plan.seed, epoch, n_texts)[at : at + n]
+        found.append(piece)
+        start, n = start + len(piece), n - len(piece)
+    return np.concatenate(found)
+
+
+@lru_cache(maxsize=4)
+def _shuffled(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
+    return np.random.default_rng([seed, 0, epoch]).permutation(n)

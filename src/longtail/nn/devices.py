@@ -1,0 +1,56 @@
+"""What the machine offers for training: device, number types, compiling."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from torch import nn
+
+from longtail.errors import ConfigError
+
+LOG = logging.getLogger("longtail")
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device of `auto`, `cpu` or `cuda`."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("training.device must be cpu or auto here: torch finds no GPU")
+    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def choose_precision(wanted: str, device: torch.device) -> str:
+    """The `accelerate` name of a number type."""
+    if wanted == "auto":
+        if device.type != "cuda":
+            return "no"
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    return "no" if wanted == "fp32" else wanted
+
+
+def compile_layers(layers: nn.ModuleList, several_widths: bool) -> None:
+    """Compile each layer; they are alike, so that is done once. Where a layer cannot be, it runs as it is."""
+    import torch._dynamo as dynamo
+
+    dynamo.config.suppress_errors = True
+    dynamo.config.recompile_limit = max(64, int(dynamo.config.recompile_limit))
+    for layer in layers:
+        layer.compile(dynamic=None if several_widths else False)
+
+
+def gpu_bytes() -> int:
+    """Most GPU memory that was used so far; 0 without a GPU."""
+    return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else 0
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the device's memory is full."""
+    return isinstance(error, torch.cuda.OutOfMemoryError)
+
+
+def seed_step(*numbers: int) -> None:
+    """Seed everything that torch draws in a step, from the run's seed and the step's number."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed * 1_000_003 + number + 0x9E3779B9) & 0xFFFFFFFFFFFF
+    torch.manual_seed(mixed)

@@ -1,0 +1,172 @@
+"""Any encoder of `transformers`: BERT, RoBERTa, XLNet, DistilBERT, MiniLM, E5, ModernBERT, from a folder or the hub.
+
+    ids (B, T)  ->  hidden states (B, T, d) of the last layers  ->  pooled (B, n_layers · d)
+
+Pooling reads one place (`cls`: where the encoder puts its mark, the last token in XLNet; `first`; `last`), the mean of
+the real tokens, or the encoder's own pooler; of the last layer, or of several side by side, the last one first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self, cast
+
+import pyarrow as pa
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+
+from longtail.errors import ConfigError
+from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
+from longtail.nn.pretrained import DEFAULT, find, load_tokenizer, load_weights, quiet
+from longtail.persist import Folder
+from longtail.progress import SILENT, Progress
+from longtail.text.pieces import Pieces
+
+_NO_LIMIT = 1 << 20
+
+
+class TransformerOptions(EncoderOptions):
+    """A pretrained encoder."""
+
+    kind: Literal["transformer"] = "transformer"
+    """Which encoder this is."""
+    model: str = DEFAULT
+    """A folder with config, weights and tokenizer, or a name of the hub."""
+    pooling: Literal["cls", "first", "last", "mean", "pooler"] = "cls"
+    """What of the hidden states stands for the text: the encoder's mark, the first or the last token, the mean of all,
+    or its pooler."""
+    n_layers: PositiveInt = 1
+    """Last layers whose vectors are put side by side."""
+    dropout: float | None = Field(None, ge=0, lt=1)
+    """Dropout inside the encoder; by default what it was trained with."""
+    trainable_layers: int | None = Field(None, ge=0)
+    """Train only so many of the last layers; by default all."""
+    checkpointing: bool = False
+    """Compute hidden states again in the backward pass: a third slower, a fraction of the memory."""
+
+
+class Transformer(Encoder):
+    """A pretrained encoder with pooling."""
+
+    options_class = TransformerOptions
+
+    def __init__(self, model: Any, tokeniser: Pieces, options: TransformerOptions, origin: dict[str, Any]) -> None:
+        super().__init__()
+        self.model, self.tokeniser, self.options, self.origin = model, tokeniser, options, origin
+        depth = int(model.config.num_hidden_layers)
+        if options.n_layers > depth:
+            raise ConfigError(f"encoder.n_layers must be at most {depth} for {options.model}, got {options.n_layers}")
+        self.width = int(model.config.hidden_size) * (1 if options.pooling == "pooler" else options.n_layers)
+        if options.checkpointing:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if options.trainable_layers is not None:
+            model.requires_grad_(False)
+            for layer in list(self.layers())[depth - options.trainable_layers :]:
+                layer.requires_grad_(True)
+
+    @classmethod
+    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
+        """See `Encoder.create`."""
+        found = find(options.model)
+        tokenizer = load_tokenizer(found)
+        pooler = options.pooling == "pooler"
+        model, missing = load_weights(found, add_pooling_layer=pooler)
+        lost = sorted(name for name in missing if pooler or "pooler" not in name)
+        if lost:
+            raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
+        _set_dropout(model, options.dropout)
+        limit = min(options.tokens.max_tokens, _limit(model.config))
+        pad, mark = tokenizer.pad_token_id, tokenizer.cls_token_id
+        pieces = Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, mark)
+        return cls(model, pieces, options, {"name": options.model, "source": found.source})
+
+    @classmethod
+    def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
+        """See `Encoder.restore`."""
+        from transformers import AutoConfig, AutoModel
+
+        config = dict(facts["config"])
+        with quiet():
+            made = AutoConfig.for_model(config.pop("model_type"), **config)
+            try:
+                model = AutoModel.from_config(made, add_pooling_layer=options.pooling == "pooler")
+            except TypeError:
+                model = AutoModel.from_config(made)
+        return cls(model, Pieces.load(folder, f"{name}-tokeniser"), options, facts["origin"])
+
+    @classmethod
+    def from_config(cls, config: Any, options: TransformerOptions, tokeniser: Any) -> Self:
+        """With random weights, from a `transformers` config: for measuring speed."""
+        from transformers import AutoModel
+
+        try:
+            model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
+        except TypeError:
+            model = AutoModel.from_config(config)
+        return cls(model, tokeniser, options, {"name": "random weights", "source": "a config"})
+
+    def facts(self) -> dict[str, Any]:
+        """See `Encoder.facts`."""
+        config = self.model.config.to_dict()
+        config.pop("_name_or_path", None)
+        config["dtype"] = "float32"
+        return {"config": config, "origin": self.origin}
+
+    def layers(self) -> nn.ModuleList:
+        """The layers, which are all alike."""
+        lists = [module for module in self.model.modules() if isinstance(module, nn.ModuleList)]
+        return max(lists, key=len)
+
+    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """See `Encoder.forward`."""
+        asked: dict[str, Any] = {"input_ids": ids, "attention_mask": None if mask is None else mask.long()}
+        if self.tokeniser_.last_type:
+            last = (lengths_of(ids, mask) - 1)[:, None]
+            types = (torch.arange(ids.shape[1], device=ids.device) == last).long() * self.tokeniser_.last_type
+            asked["token_type_ids"] = types
+        several = self.options.n_layers > 1
+        found = self.model(**asked, output_hidden_states=several, return_dict=True)
+        if self.options.pooling == "pooler":
+            return cast(Tensor, found.pooler_output)
+        states = found.hidden_states[: -self.options.n_layers - 1 : -1] if several else [found.last_hidden_state]
+        pool = self._pooler(ids, mask)
+        return torch.cat([pool(state) for state in states], 1) if several else pool(states[0])
+
+    @property
+    def tokeniser_(self) -> Pieces:
+        """The tokeniser, with what only word pieces have."""
+        return cast(Pieces, self.tokeniser)
+
+    def _pooler(self, ids: Tensor, mask: Tensor | None) -> Any:
+        """States (B, T, d) -> (B, d)."""
+        kind = self.options.pooling
+        if kind == "cls":
+            kind = "last" if self.tokeniser_.cls_last else "first"
+        if kind == "first":
+            return lambda states: states[:, 0]
+        if kind == "last" and mask is None:
+            return lambda states: states[:, -1]
+        if kind == "last":
+            last = (lengths_of(ids, mask) - 1).clamp(min=0)
+            rows = torch.arange(len(ids), device=ids.device)
+            return lambda states: states[rows, last]
+        if mask is None:
+            return lambda states: states.mean(1)
+        share = mask / mask.sum(1, keepdim=True).clamp(min=1)  # (B, T)
+        return lambda states: (states * share[:, :, None].to(states.dtype)).sum(1)
+
+
+def _limit(config: Any) -> int:
+    """Tokens that an encoder can read; RoBERTa's positions begin behind its padding id."""
+    most = int(getattr(config, "max_position_embeddings", 0) or _NO_LIMIT)
+    shifted = config.model_type in {"roberta", "xlm-roberta", "camembert"}
+    return most - int(config.pad_token_id or 0) - 1 if shifted else most
+
+
+def _set_dropout(model: Any, share: float | None) -> None:
+    if share is not None:
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = share
+            elif hasattr(module, "dropout_prob"):
+                module.dropout_prob = share

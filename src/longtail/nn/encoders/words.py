@@ -1,0 +1,82 @@
+"""What encoders of words have in common: a vocabulary learned from the texts, and one vector a word.
+
+    ids (B, T)  ->  vectors of words (B, T, word_width)
+
+Padding has a vector of zeros that never changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from longtail.nn.encoders.base import Encoder, EncoderOptions
+from longtail.nn.vectors import WordVectorOptions, word_vectors
+from longtail.persist import Folder
+from longtail.progress import SILENT, Progress
+from longtail.text.tokens import tokenise
+from longtail.text.words import PAD, WordOptions, WordTokeniser
+
+
+class WordEncoderOptions(EncoderOptions):
+    """Options of every encoder of words."""
+
+    words: WordOptions = WordOptions()
+    """Which words have a vector of their own."""
+    vectors: WordVectorOptions = WordVectorOptions()
+    """Where the vectors of words come from."""
+
+
+class WordEncoder(Encoder):
+    """An encoder with one vector a word; `_build` adds what comes above."""
+
+    tokeniser: WordTokeniser
+    n_found = 0
+    """Words that came with a vector; the others began at random."""
+
+    def __init__(self, options: Any, tokeniser: WordTokeniser, word_width: int) -> None:
+        super().__init__()
+        self.options, self.tokeniser, self.word_width = options, tokeniser, word_width
+        zeros = torch.zeros(tokeniser.n_ids, word_width)
+        self.embedding = nn.Embedding.from_pretrained(zeros, not options.vectors.trainable, padding_idx=PAD)
+        self._build()
+
+    def _build(self) -> None:
+        """Make the layers above the words and set `width`."""
+        raise NotImplementedError
+
+    @classmethod
+    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
+        """With the words of `texts`; the same seed gives the same weights."""
+        tokeniser = WordTokeniser.learn(texts, options.tokens, options.words, progress)
+
+        def tokens() -> Any:
+            return tokenise(texts, tokeniser, options.tokens.columns, progress)
+
+        vectors = word_vectors(tokeniser.words, options.vectors, seed, tokens, progress)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            encoder = cls(options, tokeniser, vectors.table.shape[1])
+        encoder.embedding.weight.data.copy_(torch.from_numpy(vectors.table))
+        encoder.n_found = vectors.n_found
+        return encoder
+
+    @classmethod
+    def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
+        """See `Encoder.restore`."""
+        tokeniser = WordTokeniser.load(folder, f"{name}-tokeniser")
+        encoder = cls(options, tokeniser, int(facts["word_width"]))
+        encoder.n_found = int(facts["n_found"])
+        return encoder
+
+    def facts(self) -> dict[str, Any]:
+        """See `Encoder.facts`."""
+        return {"n_words": len(self.tokeniser.words), "n_found": self.n_found, "word_width": self.word_width}
+
+    def vectors_of(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """The vectors of words (B, T, word_width); zeros where there is no word, whatever id stands there."""
+        vectors: Tensor = self.embedding(ids)
+        return vectors if mask is None else vectors * mask[..., None]

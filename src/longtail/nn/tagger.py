@@ -1,0 +1,193 @@
+"""A trained network with all that it needs to read texts: what neural methods are made of.
+
+    Tagger.fit(texts, labels, …)  ->  Tagger
+    tagger.top_k(texts, k)        ->  TopK
+    tagger.vectors(texts)         ->  (n_texts, width) float32
+
+A method says which encoder, and makes the head for the width of the text vectors. Folders hold the tokeniser, the
+shape of the encoder and all weights: a saved model needs no hub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from longtail.engines.local import LocalEngine
+from longtail.metrics import MetricOptions, evaluate
+from longtail.nn.devices import LOG, choose_device
+from longtail.nn.encoders.base import Encoder, EncoderOptions
+from longtail.nn.encoders.choice import ENCODERS
+from longtail.nn.heads.base import Head
+from longtail.nn.network import Network
+from longtail.nn.prediction import top_k_of, vectors_of
+from longtail.nn.state import to_arrays, to_tensors
+from longtail.nn.trainer import Trainer
+from longtail.nn.training import TrainingOptions
+from longtail.persist import Folder, FolderWriter
+from longtail.progress import SILENT, Progress
+from longtail.run import Run
+from longtail.text.tokens import TokenRows, tokenise
+from longtail.types import LabelMatrix, TopK
+
+MakeHead = Callable[[int], Head]
+"""Makes the head for text vectors of a width."""
+_VALIDATION_TEXTS = 4000
+
+
+@dataclass(eq=False)
+class Tagger:
+    """Encoder, head and tokeniser, trained."""
+
+    network: Network
+    options: EncoderOptions
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        texts: pa.Table,
+        labels: LabelMatrix,
+        encoder: EncoderOptions,
+        make_head: MakeHead,
+        training: TrainingOptions,
+        dropout: float = 0.0,
+        seed: int = 0,
+        run: Run | None = None,
+        start: Tagger | None = None,
+    ) -> Tagger:
+        """Train on texts and their labels; `start` gives the encoder that training begins with."""
+        run = run or Run()
+        with _threads(run.engine), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            with run.progress.step("encoder"):
+                made = ENCODERS[encoder.kind].create(encoder, texts, seed, run.progress)  # type: ignore[attr-defined]
+            if start is not None:
+                made.load_state_dict(start.network.encoder.state_dict())
+            network = Network(made, make_head(made.width), dropout)
+            tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
+            _tell_cut(tokens, encoder)
+            places = labels.renumber(_places(network.head, labels.n_labels), _n_places(network.head))
+            tagger = cls(network, encoder)
+            trainer = Trainer(network, training, seed, run)
+            tagger.facts = tagger._train(trainer, tokens, places, training, seed)
+        return tagger
+
+    def _train(
+        self, trainer: Trainer, tokens: TokenRows, places: LabelMatrix, training: TrainingOptions, seed: int
+    ) -> dict[str, Any]:
+        pad_id, widest = self.tokeniser.pad_id, self.options.tokens.max_tokens
+        cut = round(tokens.n_cut / max(len(tokens), 1), 4)
+        if not training.validation:
+            at = trainer.fit(tokens, places, pad_id, widest)
+            return {"n_steps": at.step, "cut": cut}
+        drawn = np.random.default_rng([seed, 2]).permutation(len(tokens))
+        n_held = max(1, min(_VALIDATION_TEXTS, int(len(tokens) * training.validation)))
+        held, kept = np.sort(drawn[:n_held]), np.sort(drawn[n_held:])
+        held_tokens, truth = tokens.take(held), places.take(held)
+        counts = np.bincount(places.take(kept).indices, minlength=places.n_labels)
+
+        def score() -> float:
+            found = top_k_of(self.network, held_tokens, 5, pad_id, places=True)
+            return evaluate(found, truth, counts, len(kept), MetricOptions(at=(5,))).values["nDCG@5"]
+
+        at = trainer.fit(tokens.take(kept), places.take(kept), pad_id, widest, score)
+        return {"n_steps": at.step, "cut": cut, "best_step": at.best_step, "validation": at.history}
+
+    @property
+    def tokeniser(self) -> Any:
+        """What turns texts into ids."""
+        return self.network.encoder.tokeniser
+
+    def tokens(self, texts: pa.Table, progress: Progress = SILENT) -> TokenRows:
+        """Texts as ids."""
+        return tokenise(texts, self.tokeniser, self.options.tokens.columns, progress)
+
+    def top_k(self, texts: pa.Table, k: int, run: Run | None = None) -> TopK:
+        """The k best labels of each text."""
+        run = run or Run()
+        with _threads(run.engine):
+            self._settle()
+            return top_k_of(self.network, self.tokens(texts, run.progress), k, self.tokeniser.pad_id, run.progress)
+
+    def vectors(self, texts: pa.Table, run: Run | None = None) -> NDArray[np.float32]:
+        """The vector of each text."""
+        run = run or Run()
+        with _threads(run.engine):
+            self._settle()
+            return vectors_of(self.network, self.tokens(texts, run.progress), self.tokeniser.pad_id, run.progress)
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+        self.tokeniser.save(writer, f"{name}-tokeniser")
+        writer.arrays(name, to_arrays(self.network.state_dict()))
+        writer.manifest[name] = {
+            "encoder": self.network.encoder.facts(),
+            "options": self.options.plain(),
+            "training": self.facts,
+        }
+
+    @classmethod
+    def load(cls, folder: Folder, name: str, make_head: MakeHead) -> Tagger:
+        """Open what `save` wrote; weights stay on disk until they are used."""
+        facts = folder.manifest[name]
+        kind = ENCODERS[facts["options"]["kind"]]
+        options = kind.options_class.of(facts["options"])
+        with torch.random.fork_rng(devices=[]):
+            encoder: Encoder = kind.restore(options, facts["encoder"], folder, name)
+            network = Network(encoder, make_head(encoder.width))
+        network.load_state_dict(to_tensors(folder.arrays(name)), assign=True)
+        network.requires_grad_(False)
+        network.eval()
+        return cls(network, options, facts["training"])
+
+    def _settle(self) -> None:
+        """On the device where predictions are made."""
+        device = choose_device("auto")
+        if next(self.network.parameters()).device != device:
+            self.network.to(device)
+
+
+def _places(head: Head, n_labels: int) -> NDArray[np.int64]:
+    """The place of each label."""
+    if head.order is None:
+        return np.arange(n_labels)
+    places = np.zeros(n_labels, np.int64)
+    real = np.flatnonzero(head.order >= 0)
+    places[head.order[real]] = real
+    return places
+
+
+def _n_places(head: Head) -> int:
+    return head.n_labels if head.order is None else len(head.order)
+
+
+def _tell_cut(tokens: TokenRows, encoder: EncoderOptions) -> None:
+    if tokens.n_cut:
+        LOG.warning(
+            "%.0f %% of the texts are longer than %d tokens and are cut there (encoder.tokens.max_tokens)",
+            100 * tokens.n_cut / len(tokens), int(tokens.lengths().max()),
+        )  # fmt: skip
+
+
+@contextmanager
+def _threads(engine: LocalEngine) -> Iterator[None]:
+    """With as many threads as the run may use."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(engine.n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def columns_of(encoders: Sequence[EncoderOptions]) -> tuple[str, ...]:
+    """The columns of texts that encoders read."""
+    return tuple(dict.fromkeys(column for encoder in encoders for column in encoder.tokens.columns))

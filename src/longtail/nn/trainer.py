@@ -1,0 +1,252 @@
+"""The one training loop, on `accelerate`.
+
+    network, tokens, labels  ->  the same network, trained
+
+A step is a whole batch: its parts go to the processes (data parallel) and then to the device in micro-batches, whose
+gradients add up to those of the batch. What a step draws follows from seed and step alone. A checkpoint holds weights,
+the optimisers' memory, averages and counters; a run that goes on from it ends with the same weights as one that was
+never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longtail.errors import LongtailError
+from longtail.nn.averaging import Averager
+from longtail.nn.batch import Batch
+from longtail.nn.batches import Plan, ahead
+from longtail.nn.checkpoint import Kept, Progressed, copy_into, finite, load, save
+from longtail.nn.devices import (
+    LOG,
+    choose_device,
+    choose_precision,
+    compile_layers,
+    gpu_bytes,
+    out_of_memory,
+    seed_step,
+)
+from longtail.nn.heads.base import Step
+from longtail.nn.network import Network
+from longtail.nn.schedules import factor
+from longtail.nn.training import TrainingOptions
+from longtail.run import Run
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+_SHOW_EVERY = 20
+_WIDTH_STEPS = {True: 64, False: 8}
+"""Widths of batches are multiples of this: compiled code wants few widths."""
+
+
+class Trainer:
+    """Trains one network."""
+
+    def __init__(self, network: Network, options: TrainingOptions, seed: int, run: Run, prefix: str = "") -> None:
+        from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
+        from accelerate.utils import DistributedDataParallelKwargs
+
+        self.options, self.seed, self.run = options, seed, run
+        self.device = choose_device(options.device)
+        precision = choose_precision(options.precision, self.device)
+        AcceleratorState._reset_state()  # an earlier training of this process may have used another precision
+        unused = DistributedDataParallelKwargs(find_unused_parameters=True)
+        self.accelerator = Accelerator(
+            mixed_precision=precision, cpu=self.device.type == "cpu", kwargs_handlers=[unused]
+        )
+        self.compiled = options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda")
+        self.network = network.to(self.device)
+        layers = getattr(network.encoder, "layers", None)
+        if self.compiled and layers is not None:
+            compile_layers(layers(), several_widths=True)
+        for table in network.head.tables().values():
+            table.compiled = self.compiled
+        groups = network.groups(options.rates, options.decay)
+        self.optimizer = torch.optim.AdamW(groups, fused=self.device.type == "cuda") if groups else None
+        self.model = network
+        if groups:
+            self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
+        self.averager = Averager(network.trained(), options.averaging)
+        self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
+        self.best_weights: dict[str, Tensor] | None = None
+        self.saved_step = 0
+
+    def fit(
+        self,
+        tokens: TokenRows,
+        labels: LabelMatrix,
+        pad_id: int,
+        max_width: int,
+        validate: Callable[[], float] | None = None,
+    ) -> Progressed:
+        """Train on texts and their places of labels; `validate` gives a score of the network as it is."""
+        options = self.options
+        step_width = _WIDTH_STEPS[self.compiled]
+        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, step_width, max_width)
+        n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
+        stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
+        validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
+        self._resume()
+        rank, n_ranks = self.accelerator.process_index, self.accelerator.num_processes
+        writer = _tensorboard(options.tensorboard) if rank == 0 else None
+        saved = time.monotonic()
+        self.network.train()
+        with self.run.progress.step("train", stop * plan.size, "texts") as advance:
+            advance(self.at.step * plan.size)
+            for step, batch in ahead(plan, self.at.step, stop, slice(rank, None, n_ranks)):
+                show = step % _SHOW_EVERY == 0 or step + 1 == stop
+                if options.dropout_steps is not None:
+                    self.network.train(step % math.ceil(len(tokens) / plan.size) < options.dropout_steps)
+                factor_now = factor(options.schedule, step, n_steps, self.at.drops)
+                loss = self._step(step, batch, plan.size, factor_now, show)
+                self.at.step = step + 1
+                self.averager.after(step + 1, n_steps)
+                if show:
+                    advance(plan.size, self._told(step, loss, factor_now, writer))
+                else:
+                    advance(plan.size)
+                due = validate_every and ((step + 1) % validate_every == 0 or step + 1 == stop)
+                if due and self._validated(validate, writer):
+                    break
+                if time.monotonic() - saved > options.checkpoint_s:
+                    self._save()
+                    saved = time.monotonic()
+        if self.best_weights is not None:
+            copy_into(self.best_weights, self.network.trained())
+        elif self.averager.n:
+            self.averager.put_in()
+        if not finite(self.network):
+            raise LongtailError(self._nan(self.at.step))
+        self.network.eval()
+        return self.at
+
+    def _step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
+        """One step, cut into micro-batches; cut smaller where memory ends."""
+        while True:
+            try:
+                return self._try_step(step, batch, size, factor_now, show)
+            except torch.cuda.OutOfMemoryError as error:
+                if not out_of_memory(error) or self.at.micro_batch <= 1 or self.accelerator.num_processes > 1:
+                    raise LongtailError(
+                        f"the GPU's memory is full at step {step} with micro-batches of {self.at.micro_batch}; use "
+                        "training.micro_batch, encoder.checkpointing, encoder.tokens.max_tokens or a smaller encoder"
+                    ) from error
+            self.at.micro_batch = max(1, min(self.at.micro_batch, len(batch)) // 2)
+            LOG.warning(
+                "the GPU's memory is full: micro-batches of %d texts from step %d on, still %d texts a step",
+                self.at.micro_batch, step, size,
+            )  # fmt: skip
+            self.network.head.forget()
+            if self.optimizer is not None:
+                self.optimizer.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+
+    def _try_step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
+        options, n_ranks = self.options, self.accelerator.num_processes
+        seed_step(self.seed, step, self.accelerator.process_index)
+        total = torch.zeros((), device=self.device)
+        cuts = range(0, len(batch), self.at.micro_batch)
+        for start in cuts:
+            part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
+            share = len(part) * n_ranks / size
+            with self.accelerator.accumulate() if n_ranks == 1 else _synced(self, start == cuts[-1]):
+                loss = self.model(part.to(self.device), share, show)
+                if loss.requires_grad:
+                    self.accelerator.backward(loss)
+            total += loss.detach()
+        if self.optimizer is not None:
+            for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
+                group["lr"] = rate
+            if options.clip_norm is not None:
+                self.accelerator.clip_grad_norm_(self.network.parameters(), options.clip_norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        rates = {name: rate * factor_now for name, rate in options.rates.items()}
+        self.network.head.step(Step(rates, options.head_decay))
+        return total
+
+    def _rates(self, factor_now: float) -> list[float]:
+        groups = [] if self.optimizer is None else self.optimizer.param_groups
+        return [self.options.rates[group["name"]] * factor_now for group in groups]
+
+    def _told(self, step: int, loss: Tensor, factor_now: float, writer: Any) -> str:
+        """The loss of a step, for people; stops where it is no number."""
+        value = float(loss)
+        if not math.isfinite(value):
+            raise LongtailError(self._nan(step))
+        if writer is not None:
+            writer.add_scalar("loss", value, step)
+            writer.add_scalar("rate", self.options.rate * factor_now, step)
+        memory = gpu_bytes()
+        return f"loss {value:.4g}" + (f", {memory / 2**30:.1f} GiB GPU" if memory else "")
+
+    def _nan(self, step: int) -> str:
+        kept = f"; the checkpoint of step {self.saved_step} is kept" if self.saved_step else ""
+        return (
+            f"the loss is not a number at step {step}{kept}; lower training.rate or training.head_rate, set "
+            "training.clip_norm, or use training.precision fp32"
+        )
+
+    def _validated(self, validate: Callable[[], float] | None, writer: Any) -> bool:
+        """Look at the validation texts with averaged weights; whether to stop."""
+        at, options = self.at, self.options
+        with self.averager.swapped_in():
+            score = validate() if validate else 0.0
+            if score > at.best:
+                at.best, at.best_step, at.stale = score, at.step, 0
+                self.best_weights = {name: value.detach().clone() for name, value in self.network.trained().items()}
+            else:
+                at.stale += 1
+        self.network.train()
+        at.history.append({"step": at.step, "score": score})
+        if writer is not None:
+            writer.add_scalar("nDCG@5", score, at.step)
+        patience = options.schedule.plateau_patience
+        if options.schedule.kind == "plateau" and at.stale and at.stale % (patience + 1) == 0:
+            at.drops += 1
+        return options.patience is not None and at.stale >= options.patience
+
+    def _save(self) -> None:
+        """Write a checkpoint; the one before is kept until this one stands."""
+        if self.accelerator.is_main_process:
+            if not finite(self.network):
+                raise LongtailError(self._nan(self.at.step))
+            save(self.run.stages, self._kept())
+            self.saved_step = self.at.step
+
+    def _resume(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        found = load(self.run.stages, self._kept())
+        if found is not None:
+            self.at, self.best_weights = found
+            self.saved_step = self.at.step
+
+    def _kept(self) -> Kept:
+        scaler = self.accelerator.scaler
+        return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights)
+
+
+def _synced(trainer: Trainer, last: bool) -> Any:
+    """Processes exchange gradients with the last micro-batch only."""
+    from contextlib import nullcontext
+
+    return nullcontext() if last else trainer.accelerator.no_sync(trainer.model)
+
+
+def _tensorboard(folder: str | None) -> Any:
+    if folder is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        from longtail.errors import MissingExtraError
+
+        raise MissingExtraError("training.tensorboard needs tensorboard; pip install tensorboard") from error
+    return SummaryWriter(folder)

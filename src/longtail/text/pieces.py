@@ -1,0 +1,65 @@
+"""Word pieces: the tokeniser that a pretrained encoder was trained with.
+
+It is kept as the one JSON file of the `tokenizers` library, so that a saved model needs nothing else to read texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from longtail.errors import ConfigError, MissingExtraError, ModelFormatError
+from longtail.persist import Folder, FolderWriter
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Pieces:
+    """A fast tokeniser with a limit."""
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, pad_id: int, cls_id: int | None) -> None:
+        self.pad_id, self.cls_id = pad_id, cls_id
+        self.n_ids = tokenizer.get_vocab_size(with_added_tokens=True)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        marks = tokenizer.encode("")  # what stands around every text
+        if max_tokens <= len(marks.ids):
+            raise ConfigError(f"tokens.max_tokens must be above {len(marks.ids)} here, got {max_tokens}")
+        self.max_tokens = max_tokens
+        self.cls_last = bool(marks.ids) and cls_id is not None and marks.ids[-1] == cls_id and marks.ids[0] != cls_id
+        """Whether the mark whose vector stands for the text is the last token, as in XLNet."""
+        self.last_type = marks.type_ids[-1] if marks.ids else 0
+        """Token type of the last mark: XLNet's differs from that of the text."""
+        tokenizer.enable_truncation(max_tokens)
+        self._tokenizer = tokenizer
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
+        """See `Tokeniser.encode`."""
+        made = self._tokenizer.encode_batch(list(texts))
+        return [one.ids or [self.pad_id] for one in made], sum(bool(one.overflowing) for one in made)
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+        writer.text(f"{name}.json", self._tokenizer.to_str())
+        writer.manifest[name] = {"max_tokens": self.max_tokens, "pad_id": self.pad_id, "cls_id": self.cls_id}
+
+    @classmethod
+    def load(cls, folder: Folder, name: str) -> Pieces:
+        """Open what `save` wrote."""
+        tokenizer_class = _library().Tokenizer
+        try:
+            tokenizer = tokenizer_class.from_str(folder.text(f"{name}.json"))
+        except ModelFormatError:
+            raise
+        except Exception as error:  # the library raises plain Exceptions
+            raise ModelFormatError(f"{folder.path / name}.json is damaged ({error}); save the model again") from error
+        return cls(tokenizer, **folder.manifest[name])
+
+
+def _library() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise MissingExtraError("word pieces need tokenizers; pip install 'longtail[neural]'") from error
+    return tokenizers

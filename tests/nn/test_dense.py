@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from longtail.nn.batch import Targets
+from longtail.nn.heads.base import Step
+from longtail.nn.heads.dense import Dense, hinge_score, top_by_blocks
+from longtail.nn.heads.table import TableOptions
+from longtail.types import LabelMatrix
+
+TEXTS = [[0, 3], [], [3, 5, 6], [1]]
+
+
+def targets() -> Targets:
+    return Targets.of(LabelMatrix.from_lists(TEXTS, 7), np.arange(4))
+
+
+def vectors_of(seed: int, n: int = 4, width: int = 5) -> Tensor:
+    return torch.randn(n, width, generator=torch.Generator().manual_seed(seed))
+
+
+def a_head(chunk: int = 3, **more: object) -> Dense:
+    torch.manual_seed(0)
+    return Dense(5, 7, TableOptions(chunk=chunk, optimizer="sgd", momentum=0.0), **more)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.25])
+def test_the_loss_is_the_mean_over_texts_of_the_sum_over_labels(share: float) -> None:
+    head, vectors = a_head(), vectors_of(1).requires_grad_()
+    loss = head.loss(vectors, targets(), share, show=True)
+    leaf, weight = vectors.detach().clone().requires_grad_(), head.table.weight.clone().requires_grad_()
+    dense = F.binary_cross_entropy_with_logits(leaf @ weight.T, targets().dense(7), reduction="sum") / 4 * share
+    dense.backward()
+    loss.backward()
+    assert loss.item() == pytest.approx(dense.item(), abs=1e-5)
+    assert torch.allclose(vectors.grad, leaf.grad, atol=1e-6)
+    head.step(Step({"head": 1.0}))
+    assert torch.allclose(weight.detach() - head.table.weight, weight.grad, atol=1e-6)
+
+
+def test_a_value_that_is_not_shown_has_the_same_gradient() -> None:
+    found = []
+    for show in (True, False):
+        vectors = vectors_of(1).requires_grad_()
+        a_head().loss(vectors, targets(), show=show).backward()
+        found.append(vectors.grad)
+    assert torch.equal(*found)
+
+
+def test_micro_batches_with_shares_make_one_batch() -> None:
+    whole, cut, vectors, own = a_head(), a_head(), vectors_of(2), targets()
+    value = whole.loss(vectors, own, show=True)
+    parts = [cut.loss(vectors[a:b], own.part(a, b), (b - a) / 4, show=True) for a, b in [(0, 1), (1, 4)]]
+    assert sum(parts).item() == pytest.approx(value.item(), abs=1e-5)
+    for head in (whole, cut):
+        head.step(Step({"head": 0.5}))
+    assert torch.allclose(whole.table.weight, cut.table.weight, atol=1e-6)
+
+
+def test_a_loss_without_gradients_and_a_forgotten_one_teach_nothing() -> None:
+    head = a_head()
+    before = head.table.weight.clone()
+    with torch.no_grad():
+        head.loss(vectors_of(1), targets())
+    head.loss(vectors_of(1), targets())
+    head.forget()
+    head.step(Step({"head": 1.0}))
+    assert torch.equal(head.table.weight, before)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1000), n=st.integers(1, 40), chunk=st.integers(1, 50), data=st.data())
+def test_the_best_labels_are_exact_and_equal_ones_come_by_label(
+    seed: int, n: int, chunk: int, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, n))
+    head = Dense(2, n, TableOptions(chunk=chunk))
+    generator = torch.Generator().manual_seed(seed)
+    head.table.weight.data = torch.randint(-2, 3, (n, 2), generator=generator).float()  # many ties
+    vectors = torch.randint(-2, 3, (3, 2), generator=generator).float()
+    scores, labels = head.top_k(vectors, k)
+    logits = vectors @ head.table.weight.T
+    for row in range(3):
+        got = labels[row].tolist()
+        assert len(set(got)) == k
+        assert torch.equal(scores[row], logits[row, labels[row]].sigmoid())
+        assert sorted(logits[row].tolist(), reverse=True)[:k] == logits[row, labels[row]].tolist()
+        assert got == sorted(got, key=lambda label: (-float(logits[row, label]), label))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 1000),
+    n_blocks=st.integers(1, 12),
+    block=st.integers(1, 7),
+    rest=st.integers(0, 6),
+    data=st.data(),
+)
+def test_the_best_by_blocks_are_the_best(seed: int, n_blocks: int, block: int, rest: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, n_blocks))
+    n = n_blocks * block + min(rest, block - 1)
+    logits = torch.randint(-9, 9, (3, n), generator=torch.Generator().manual_seed(seed)).float()
+    values, places = top_by_blocks(logits, k, block)
+    assert torch.equal(values, logits.topk(k).values)
+    assert torch.equal(values, logits.gather(1, places))
+    assert all(len(set(row)) == k for row in places.tolist())
+
+
+def test_saturated_scores_are_still_ordered_by_logit() -> None:
+    head = Dense(1, 5)
+    head.table.weight.data = torch.tensor([[40.0], [60.0], [50.0], [90.0], [30.0]])
+    scores, labels = head.top_k(torch.ones(1, 1), 3)
+    assert labels.tolist() == [[3, 1, 2]]
+    assert scores.tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_labels_begin_at_their_log_odds() -> None:
+    head = Dense(3, 2, counts=np.array([0, 50]), n_texts=99)
+    scores, labels = head.top_k(torch.zeros(1, 3), 2)
+    assert labels.tolist() == [[1, 0]]
+    assert scores[0].tolist() == pytest.approx([0.505, 0.005], abs=1e-6)
+
+
+def test_hinge_scores_lie_between_0_and_1_in_the_order_of_margins() -> None:
+    head = a_head(loss="squared_hinge")
+    scores, labels = head.top_k(vectors_of(3), 7)
+    margins = (vectors_of(3) @ head.table.weight.T).gather(1, labels)
+    assert torch.allclose(scores, hinge_score(margins), atol=1e-6)
+    assert bool(((scores >= 0) & (scores <= 1)).all())
+    assert bool((margins.diff(dim=1) <= 0).all())
+    assert hinge_score(torch.tensor([1.0, 5.0, 0.0])).tolist() == pytest.approx([1, 1, np.exp(-1)])
+
+
+def test_the_bulk_is_named_like_the_parameters() -> None:
+    head = a_head()
+    assert set(head.bulk) == {"table.weight", "table.bias"} == set(dict(head.named_parameters()))
+    assert head.tables() == {"table": head.table}
+
+
+def test_products_are_made_in_the_type_of_autocast() -> None:
+    head, vectors = a_head(), vectors_of(4)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores, labels = head.top_k(vectors, 7)
+        loss = head.loss(vectors.requires_grad_(), targets(), show=True)
+    rounded = (vectors.detach().bfloat16() @ head.table.weight.bfloat16().T).float()
+    assert torch.equal(scores.logit().sigmoid(), rounded.gather(1, labels).sigmoid().logit().sigmoid())
+    assert head.works[0].vectors.dtype == torch.bfloat16
+    loss.backward()
+    assert vectors.grad.dtype == torch.float32
