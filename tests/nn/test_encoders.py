@@ -5,6 +5,7 @@ A new encoder joins by a line in ENCODERS.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ TEXTS = pa.table(
             "dog",
             "the dog sat on a log and the cat sat on the mat and on a log",
             "",
-            "new words here, nowhere else",
+            "new words here, a mat nowhere else",
             "mat log",
         ]
     }
@@ -225,7 +226,7 @@ def test_a_bag_is_the_mean_of_its_words_and_pairs() -> None:
     ids, mask = batch(encoder, more=2)
     for row, text in enumerate(encoder(ids, mask)):
         own = ids[row, mask[row]]
-        buckets = [int(a * 116_049_371 + b) % 10_000 for a, b in zip(own[:-1], own[1:], strict=True)]
+        buckets = [int(a * 116_049_371 + b) % 10_000 for a, b in pairwise(own)]
         close(text, torch.cat([words[own], pairs[buckets]]).mean(0))
     plain = word_encoder(Bag, SMALL)
     close(plain(ids[:1, :3], None)[0], plain.embedding.weight[ids[0, :3]].mean(0))

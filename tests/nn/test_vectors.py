@@ -129,7 +129,7 @@ def test_bad_files_are_named_with_the_place_and_what_was_expected(
 
 def test_arrays_need_their_words_and_the_right_shape(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.ones((2, 3)))
-    with pytest.raises(DataError, match="needs its words, one a line, beside it: v.txt or words.txt"):
+    with pytest.raises(DataError, match=r"needs its words, one a line, beside it: v\.txt or words\.txt"):
         read(tmp_path / "v.npy")
     (tmp_path / "words.txt").write_text("dog\n")
     with pytest.raises(DataError, match=r"words.txt must have 2 words, one a row of v.npy, got 1"):
