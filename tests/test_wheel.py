@@ -36,7 +36,12 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     [wheel] = (tmp_path / "dist").iterdir()
     packed = zipfile.ZipFile(wheel).namelist()
     assert wheel.stat().st_size < LARGEST_MB * 1e6
-    assert {"longtail/py.typed", "longtail/report/page.css", "longtail/data/bundled/debtags/LICENSE"} <= set(packed)
+    assert {
+        "longtail/py.typed",
+        "longtail/report/page.css",
+        "longtail/published/results.toml",
+        "longtail/data/bundled/debtags/LICENSE",
+    } <= set(packed)
     assert not [name for name in packed if "tests" in name or "shared" in name]
 
     home = tmp_path / "venv"
