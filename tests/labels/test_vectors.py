@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.engines.local import LocalEngine
+from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
-from longtail.labels.vectors import VectorOptions, label_vectors, pifa, random_vectors, text_vectors
+from longtail.labels.vectors import (
+    VectorOptions,
+    clean_name,
+    embedding_vectors,
+    label_vectors,
+    pifa,
+    random_vectors,
+    sentence_vectors,
+    text_vectors,
+)
 from longtail.types import LabelMatrix
 
 ONE = LocalEngine(1)
@@ -36,6 +46,17 @@ def labels(n_texts: int, n_labels: int = 6, seed: int = 0) -> LabelMatrix:
 def normalised(matrix: Any) -> Any:
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(lengths > 0, lengths, 1)
+
+
+def embeddings(n_texts: int, seed: int = 0) -> Any:
+    """Of any length, some zero."""
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((n_texts, 5)) * rng.choice([0, 0.1, 7], (n_texts, 1))).astype(np.float32)
+
+
+def by_letters(names: Sequence[str]) -> Any:
+    """A stand-in for a sentence encoder: how often names have each of eight letters."""
+    return np.array([[name.count(letter) for letter in "abcdefgr"] for name in names], np.float32)
 
 
 def made(n_texts: int, seed: int, weighting: Weighting = "fixed", max_weights: int = 300) -> sp.csr_matrix:
@@ -122,10 +143,31 @@ def test_names_of_the_same_words_are_near_each_other() -> None:
     assert similarity[2, 3] > similarity[2, 0]
 
 
-@pytest.mark.parametrize("kinds", [("text",), ("random",), ("pifa",), ("pifa", "text"), ("pifa", "random", "text")])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("text",),
+        ("random",),
+        ("pifa",),
+        ("sentence",),
+        ("embedding",),
+        ("pifa", "text"),
+        ("pifa", "sentence"),
+        ("embedding", "pifa"),
+        ("pifa", "random", "text"),
+    ],
+)
 def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
     options = VectorOptions(kinds=kinds, n_components=4)
-    vectors = label_vectors(Rows.of(features(20)), labels(20), VOCABULARY, options, engine=ONE)
+    vectors = label_vectors(
+        Rows.of(features(20)),
+        labels(20),
+        VOCABULARY,
+        options,
+        engine=ONE,
+        sentences=by_letters,
+        embeddings=embeddings(20),
+    )
     assert vectors.dtype == np.float32
     assert vectors.shape[0] == 6
     np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-5)
@@ -159,3 +201,100 @@ def test_random_vectors_depend_on_ids_and_seed_only(ids: list[str], random: Any)
     if ids:
         assert not np.array_equal(random_vectors(ids, 8, 4).toarray(), vectors)
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+# names by a sentence encoder
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"),
+    [
+        ("rail transport", "rail transport"),
+        ("Women%27s_rights__%28law%29", "Women s rights law"),
+        ("use::calculating", "use calculating"),
+        ("C++", "C++"),
+        ("  100 %  ", "100"),
+        ("--_…!", "<unk>"),
+        ("", "<unk>"),
+        ("हिन्दी-ग्रंथ", "हिन्दी ग्रंथ"),
+    ],
+)
+def test_names_become_running_text(name: str, cleaned: str) -> None:
+    assert clean_name(name) == cleaned
+
+
+@given(st.text(max_size=12))
+def test_a_name_is_clean_once_it_was_cleaned(name: str) -> None:
+    cleaned = clean_name(name)
+    assert cleaned
+    assert "_" not in cleaned and "  " not in cleaned and cleaned == cleaned.strip()
+
+
+def test_the_encoder_reads_clean_names_in_label_order_and_its_vectors_get_length_one() -> None:
+    asked: list[Sequence[str]] = []
+
+    def sentences(names: Sequence[str]) -> Any:
+        asked.append(names)
+        return by_letters(names)
+
+    vocabulary = Vocabulary.of(["a", "b", "c"], {"a": "car_race", "b": "!!", "c": "bad%20ice"})
+    vectors = sentence_vectors(vocabulary, sentences).toarray()
+    assert asked == [["car race", "<unk>", "bad ice"]]
+    expected = by_letters(["car race", "bad ice"])
+    np.testing.assert_allclose(vectors[[0, 2]], normalised(expected), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(vectors[1], random_vectors(["b"], 8).toarray()[0])  # nothing was known of `<unk>`
+
+
+def test_what_an_encoder_made_is_left_alone() -> None:
+    made_once = by_letters(NAMES)
+    before = made_once.copy()
+    sentence_vectors(VOCABULARY, lambda names: made_once)
+    np.testing.assert_array_equal(made_once, before)
+
+
+@pytest.mark.parametrize(
+    ("dense", "message"),
+    [
+        (np.ones((5, 3)), r"shape \(6, d\), one a label, got \(5, 3\)"),
+        (np.ones(6), r"got \(6,\)"),
+        (np.full((6, 3), np.nan), "must be numbers, got NaN or infinity"),
+    ],
+)
+def test_an_encoder_that_gives_something_else_is_refused(dense: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        sentence_vectors(VOCABULARY, lambda names: dense)
+
+
+@pytest.mark.parametrize(("kind", "instead"), [("sentence", "'text'"), ("embedding", "'pifa'")])
+def test_kinds_that_need_an_encoder_say_where_there_is_one(kind: Any, instead: str) -> None:
+    options = VectorOptions(kinds=("pifa", kind))
+    with pytest.raises(ConfigError, match=rf"'{kind}' needs a neural encoder.*--method xbert, or {instead}"):
+        label_vectors(Rows.of(features(20)), labels(20), VOCABULARY, options, engine=ONE)
+
+
+# PIFA of embeddings
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from(["paper", "code", "fixed"]))
+def test_embeddings_of_a_labels_texts_are_summed_like_features(n_texts: int, seed: int, weighting: Weighting) -> None:
+    e, y = embeddings(n_texts, seed), labels(n_texts, seed=seed)
+    vectors = embedding_vectors(e, y, VOCABULARY, VectorOptions(weighting=weighting)).toarray()
+    rows = Rows.of(sp.csr_matrix(normalised(e)))
+    expected = pifa(rows, y, weighting, engine=ONE).toarray()
+    known = np.linalg.norm(expected, axis=1) > 0
+    np.testing.assert_allclose(vectors[known], expected[known], atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    lost = [VOCABULARY.ids[at] for at in np.flatnonzero(~known)]
+    np.testing.assert_array_equal(vectors[~known], random_vectors(lost, 5).toarray())
+    twice = y.take(np.tile(np.arange(n_texts), 2))
+    doubled = embedding_vectors(np.tile(e, (2, 1)), twice, VOCABULARY, VectorOptions(weighting=weighting)).toarray()
+    np.testing.assert_allclose(doubled, vectors, atol=1e-4)
+
+
+def test_embeddings_of_other_texts_or_without_numbers_are_refused() -> None:
+    with pytest.raises(DataError, match=r"shape \(20, d\), one a text, got \(19, 5\)"):
+        embedding_vectors(embeddings(19), labels(20), VOCABULARY, VectorOptions())
+    with pytest.raises(DataError, match="embeddings must be numbers"):
+        embedding_vectors(np.full((20, 2), np.inf, np.float32), labels(20), VOCABULARY, VectorOptions())

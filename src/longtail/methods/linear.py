@@ -76,16 +76,8 @@ class Linear(Method):
             stages = run.stages.within(f"member-{number}")
 
             def grow(vectors: VectorOptions = vectors, seed: int = seed) -> dict[str, Any]:
-                points = label_vectors(
-                    rows,
-                    split.labels,
-                    split.vocabulary,
-                    vectors,
-                    seed,
-                    self.features_.of_names,
-                    run.engine,
-                    run.progress,
-                )
+                names, watch = self.features_.of_names, (run.engine, run.progress)
+                points = label_vectors(rows, split.labels, split.vocabulary, vectors, seed, names, *watch)
                 return build_tree(points, options.tree, seed, None, run.engine, run.progress).arrays()
 
             index = LabelIndex.from_arrays(dict(stages.arrays("tree", grow)[0]))
