@@ -162,7 +162,7 @@ class LabelTable(nn.Module):
 
     def logits(self, vectors: Tensor) -> Iterator[tuple[int, Tensor]]:
         """First row and logits (B, n_chunk) float32 of each chunk."""
-        vectors = vectors.to(working_dtype(vectors))
+        vectors = vectors.to(working_dtype(vectors) if vectors.is_cuda else torch.float32)
         for chunk in self.chunks(None, vectors.dtype):
             yield chunk.rows.start, _logits(vectors, chunk, exact=True)
 
@@ -218,7 +218,7 @@ class _Chunk(NamedTuple):
 
 
 def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
-    """(B, n_chunk) in the type of the vectors; with `exact` in float32, without rounding the sums."""
+    """(B, n_chunk) in the type of the vectors; with `exact` in float32 on a GPU, without rounding the sums."""
     if exact and vectors.is_cuda and vectors.dtype != torch.float32:
         logits = torch.mm(vectors, chunk.weight.T, out_dtype=torch.float32)
         return logits if chunk.bias is None else logits + chunk.bias
