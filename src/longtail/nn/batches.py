@@ -21,7 +21,7 @@ from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
 _WINDOW = 64
-"""Batches that are sorted together."""
+"""Batches that are sorted together, at most."""
 _AHEAD = 4
 """Batches made before they are needed."""
 
@@ -43,6 +43,11 @@ class Plan(NamedTuple):
         """Texts of a batch: all there are, where they are fewer."""
         return min(self.batch_size, len(self.tokens))
 
+    @property
+    def window(self) -> int:
+        """Batches that are sorted together: no more than one reading of the texts, or batches would be copies of one."""
+        return min(_WINDOW, len(self.tokens) // self.size)
+
     def width(self, texts: NDArray[np.int64]) -> int:
         """How wide a batch of these texts is."""
         longest = int((self.tokens.ptr[texts + 1] - self.tokens.ptr[texts]).max())
@@ -55,13 +60,13 @@ class Plan(NamedTuple):
 
 def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
     """The texts of each step, from step `first` on, without end."""
-    lengths = plan.tokens.lengths()
-    for number in count(first // _WINDOW):
-        drawn = _stream(plan, number * _WINDOW * plan.size, _WINDOW * plan.size)
+    lengths, window = plan.tokens.lengths(), plan.window
+    for number in count(first // window):
+        drawn = _stream(plan, number * window * plan.size, window * plan.size)
         rng = np.random.default_rng([plan.seed, 1, number])
         by_length = drawn[np.lexsort((rng.random(len(drawn)), lengths[drawn]))]
-        batches = by_length.reshape(_WINDOW, plan.size)[rng.permutation(_WINDOW)]
-        yield from batches[first - number * _WINDOW :] if number == first // _WINDOW else batches
+        batches = by_length.reshape(window, plan.size)[rng.permutation(window)]
+        yield from batches[first - number * window :] if number == first // window else batches
 
 
 def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> Iterator[tuple[int, Batch]]:

@@ -10,6 +10,7 @@ shape of the encoder and all weights: a saved model needs no hub.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ class Tagger:
     network: Network
     options: EncoderOptions
     facts: dict[str, Any] = field(default_factory=dict)
+    _fast: Network | None = None
 
     @classmethod
     def fit(
@@ -114,15 +116,15 @@ class Tagger:
         """The k best labels of each text."""
         run = run or Run()
         with _threads(run.engine):
-            self._settle()
-            return top_k_of(self.network, self.tokens(texts, run.progress), k, self.tokeniser.pad_id, run.progress)
+            tokens = self.tokens(texts, run.progress)
+            return top_k_of(self._settle(), tokens, k, self.tokeniser.pad_id, run.progress)
 
     def vectors(self, texts: pa.Table, run: Run | None = None) -> NDArray[np.float32]:
         """The vector of each text."""
         run = run or Run()
         with _threads(run.engine):
-            self._settle()
-            return vectors_of(self.network, self.tokens(texts, run.progress), self.tokeniser.pad_id, run.progress)
+            tokens = self.tokens(texts, run.progress)
+            return vectors_of(self._settle(), tokens, self.tokeniser.pad_id, run.progress)
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
@@ -148,11 +150,16 @@ class Tagger:
         network.eval()
         return cls(network, options, facts["training"])
 
-    def _settle(self) -> None:
-        """On the device where predictions are made."""
+    def _settle(self) -> Network:
+        """The network on the device where predictions are made; on a GPU a copy whose encoder is in bfloat16."""
         device = choose_device("auto")
-        if next(self.network.parameters()).device != device:
+        if device.type == "cpu":
+            return self.network
+        if self._fast is None:
             self.network.to(device)
+            encoder = copy.deepcopy(self.network.encoder).to(torch.bfloat16)
+            self._fast = Network(encoder, self.network.head).eval()
+        return self._fast
 
 
 def _places(head: Head, n_labels: int) -> NDArray[np.int64]:

@@ -1,0 +1,286 @@
+"""How fast the neural engine is beside what the hardware allows: one GPU, everything in one run.
+
+    python benchmarks/neural_speed.py --out FOLDER [--only NAME ...] [--eurlex TOKENS.npz --e5 FOLDER]
+
+Each rate of longtail is one of its own trainer or of its own prediction, with batches made on the host as in real
+training. The same encoder without any labels ("encoder only") is measured in the same run, in a plain loop compiled
+as a whole and in longtail's trainer; the faster of the two is what the head's cost is measured by.
+
+Texts are random tokens at the shapes of Amazon-670K (128 tokens, 670,091 labels) and, where given, the real tokens of
+eurlex57k (`benchmarks/neural_data.py` makes them). Weights are random, from BERT-base's config: rates, not accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longtail.labels.index import LabelIndex
+from longtail.nn.batch import Targets
+from longtail.nn.encoders.transformer import Transformer, TransformerOptions
+from longtail.nn.heads.base import Head
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
+from longtail.nn.heads.table import TableOptions
+from longtail.nn.network import Network
+from longtail.nn.prediction import top_k_of
+from longtail.nn.trainer import Trainer
+from longtail.nn.training import TrainingOptions
+from longtail.run import Run
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+N_LABELS, N_CLUSTERS, LABELS_PER_TEXT = 670_091, 8_192, 5.45
+N_TEXTS = 8_192
+CHEAP = TableOptions(optimizer="sgd", storage="bfloat16")
+
+
+class NoLabels(Head):
+    """An encoder without labels: what a head's cost is measured by."""
+
+    n_labels = 1
+
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        return vectors.float().pow(2).mean() * share
+
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        return vectors[:, :1].float(), torch.zeros(len(vectors), 1, dtype=torch.long, device=vectors.device)
+
+
+class Pads:
+    """Stands for a tokeniser where tokens are given."""
+
+    pad_id, cls_last, last_type, n_ids = 0, False, 0, 30_522
+
+
+class Clock:
+    """Progress that notes the time whenever the loss was read, which waits for the device."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[int, float]] = []
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Any]:
+        done = 0
+
+        def advance(amount: int, note: str = "") -> None:
+            nonlocal done
+            done += amount
+            if note:
+                torch.cuda.synchronize()
+                self.marks.append((done, time.perf_counter()))
+
+        yield advance
+
+    def rate(self, skip: int) -> float:
+        """Texts a second after the first `skip` marks: compiling and warming up are over."""
+        (first, start), (last, end) = self.marks[skip], self.marks[-1]
+        return (last - first) / (end - start)
+
+
+def random_texts(n_texts: int, width: int, n_labels: int, seed: int = 0) -> tuple[TokenRows, LabelMatrix]:
+    """Random tokens, and labels that are as rare as in the real data."""
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(5, 30_000, n_texts * width).astype(np.uint16)
+    counts = np.maximum(1, rng.poisson(LABELS_PER_TEXT, n_texts))
+    texts = np.repeat(np.arange(n_texts), counts)
+    labels = np.minimum(n_labels - 1, (n_labels * rng.random(counts.sum()) ** 2).astype(np.int64))
+    tokens = TokenRows(ids, np.arange(n_texts + 1, dtype=np.int64) * width)
+    return tokens, LabelMatrix.from_pairs(texts, labels, n_texts, n_labels)
+
+
+def bert_base() -> Transformer:
+    from transformers import BertConfig
+
+    return Transformer.from_config(BertConfig(), TransformerOptions(), Pads())
+
+
+def bert_base_5() -> Transformer:
+    from transformers import BertConfig
+
+    return Transformer.from_config(BertConfig(), TransformerOptions(n_layers=5), Pads())
+
+
+def e5(folder: str) -> Transformer:
+    options = TransformerOptions.of({"model": folder, "n_layers": 5})
+    import pyarrow as pa
+
+    return Transformer.create(options, pa.table({"text": ["a"]}))
+
+
+def train_rate(
+    encoder: Transformer,
+    head: Head,
+    tokens: TokenRows,
+    labels: LabelMatrix,
+    batch_size: int,
+    n_steps: int,
+    skip: int = 1,
+    dropout: float = 0.0,
+    **more: Any,
+) -> dict[str, float]:
+    """Texts a second and peak memory of longtail's trainer."""
+    fresh()
+    options = TrainingOptions.of({"n_steps": n_steps, "batch_size": batch_size, "averaging": {"kind": "none"}, **more})
+    clock = Clock()
+    network = Network(encoder, head, dropout)
+    trainer = Trainer(network, options, 0, Run(progress=clock))
+    begun = time.perf_counter()
+    trainer.fit(tokens, labels, 0, int(tokens.lengths().max()))
+    return {
+        "docs_s": clock.rate(skip),
+        "ms_step": 1000 * batch_size / clock.rate(skip),
+        "peak_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "first_step_s": clock.marks[0][1] - begun,
+    }
+
+
+def plain_rate(encoder: Transformer, width: int, batch_size: int, n_steps: int = 40) -> dict[str, float]:
+    """The same encoder in the plainest loop, compiled as a whole."""
+    fresh()
+    model = torch.compile(encoder.model.cuda())
+    optimizer = torch.optim.AdamW(encoder.parameters(), lr=1e-5, fused=True)
+    ids = torch.randint(5, 30_000, (batch_size, width), device="cuda")
+
+    def step() -> None:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = model(ids).last_hidden_state[:, 0].float().pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return {"docs_s": batch_size / timed(step, n_steps), "peak_gib": torch.cuda.max_memory_allocated() / 2**30}
+
+
+def predict_rates(network: Network, tokens: TokenRows, repeats: int = 3) -> dict[str, float]:
+    """Texts a second of longtail's prediction of the best five, and of its encoder alone."""
+    fresh()
+    network.cuda().eval()
+    alone = Network(network.encoder, NoLabels())
+    made = {}
+    for name, net in (("top_5", network), ("encoder", alone)):
+        top_k_of(net, tokens, 5, 0)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(repeats):
+            top_k_of(net, tokens, 5, 0)
+        torch.cuda.synchronize()
+        made[name] = repeats * len(tokens) / (time.perf_counter() - start)
+    return {"docs_s": made["top_5"], "encoder_docs_s": made["encoder"], "ms_text": 1000 / made["top_5"]}
+
+
+def timed(step: Any, n: int, warm: int = 6) -> float:
+    """Seconds a call."""
+    for _ in range(warm):
+        step()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(n):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / n
+
+
+def fresh() -> None:
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+
+
+def clusters() -> LabelIndex:
+    """Labels in 8,192 clusters of 81 or 82, as LightXML's on Amazon-670K."""
+    cluster_of = (np.arange(N_LABELS) * N_CLUSTERS // N_LABELS).astype(np.int32)
+    return LabelIndex((np.zeros(N_CLUSTERS, np.int32), cluster_of))
+
+
+def amazon_encoder(found: dict[str, Any]) -> None:
+    texts = random_texts(N_TEXTS, 128, N_LABELS)
+    found["plain 128x256"] = plain_rate(bert_base(), 128, 256)
+    found["encoder 128x256"] = train_rate(bert_base(), NoLabels(), *texts, 256, 101)
+    found["encoder5 128x256"] = train_rate(bert_base_5(), NoLabels(), *texts, 256, 101)
+
+
+def amazon_dense(found: dict[str, Any]) -> None:
+    texts = random_texts(N_TEXTS, 128, N_LABELS)
+    for batch_size in (256, 64):
+        head = Dense(768, N_LABELS, CHEAP)
+        found[f"dense 128x{batch_size}"] = train_rate(bert_base(), head, *texts, batch_size, 101, head_rate=0.05)
+
+
+def amazon_shortlist(found: dict[str, Any]) -> None:
+    tokens, labels = random_texts(N_TEXTS, 128, N_LABELS)
+    options = ShortlistOptions(n_clusters_ranked=75, bottleneck_width=400)
+    for batch_size in (256, 64):
+        head = Shortlist(5 * 768, clusters(), options, CHEAP)
+        place = np.empty(N_LABELS, np.int64)
+        real = np.flatnonzero(head.order >= 0)
+        place[head.order[real]] = real
+        places = labels.renumber(place, len(head.order))
+        found[f"shortlist 128x{batch_size}"] = train_rate(
+            bert_base_5(), head, tokens, places, batch_size, 101, dropout=0.5, head_rate=0.05
+        )
+
+
+def amazon_predict(found: dict[str, Any]) -> None:
+    tokens, _ = random_texts(4 * N_TEXTS, 128, N_LABELS)
+    found["predict 128"] = predict_rates(Network(bert_base(), Dense(768, N_LABELS, CHEAP)), tokens)
+
+
+def eurlex(found: dict[str, Any], tokens_file: str, folder: str) -> None:
+    """Real texts, e5-small, tokens mapped from disk, everything on: dropout, averaging, checkpoints."""
+    stored = np.load(tokens_file)
+    tokens = TokenRows(stored["train_ids"], stored["train_ptr"])
+    labels = LabelMatrix(stored["train_label_ptr"], stored["train_labels"], int(stored["n_labels"]))
+    for batch_size in (64,):
+        found[f"eurlex encoder 512x{batch_size}"] = train_rate(
+            e5(folder), NoLabels(), tokens, labels, batch_size, 301, 5
+        )
+        head = Dense(5 * 384, labels.n_labels)
+        found[f"eurlex dense 512x{batch_size}"] = train_rate(
+            e5(folder), head, tokens, labels, batch_size, 301, 5, 0.5, averaging={"kind": "ema"}
+        )
+
+
+PARTS = {
+    "encoder": amazon_encoder,
+    "dense": amazon_dense,
+    "shortlist": amazon_shortlist,
+    "predict": amazon_predict,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", choices=[*PARTS, "eurlex"], default=[*PARTS, "eurlex"])
+    parser.add_argument("--eurlex")
+    parser.add_argument("--e5")
+    given = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    found: dict[str, Any] = {}
+    for name in given.only:
+        start = time.perf_counter()
+        if name != "eurlex":
+            PARTS[name](found)
+        elif given.eurlex and given.e5:
+            eurlex(found, given.eurlex, given.e5)
+        print(f"-- {name}: {time.perf_counter() - start:.0f} s", flush=True)
+        for key, value in found.items():
+            print(f"{key:28}", "  ".join(f"{k} {v:,.2f}" for k, v in value.items()), flush=True)
+        given.out.mkdir(parents=True, exist_ok=True)
+        facts = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "results": found}
+        (given.out / "neural_speed.json").write_text(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
