@@ -1,16 +1,61 @@
-"""What several test files need: the shared data sets where they are, and tiny ones that can be learned."""
+"""What several test files need: the shared data sets where they are, tiny ones that can be learned, and a tiny encoder.
+
+No test reaches the network: the hub of `transformers` is switched off here, before anything imports it.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from longtail.data.dataset import Dataset
+from longtail.methods import METHODS
+from longtail.presets import preset_names
+
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+TINY_WORDS = [
+    *(f"word{label}{letter}" for label in range(20) for letter in "abc"),
+    *(f"noise{number}" for number in range(30)),
+    *["a", "an", "apple", "grey", "red", "stone"],
+]
+"""The words of `tiny_dataset`, and of texts that tests write by hand."""
+
+TRAINING = {"rate": 5e-3, "head_rate": 2e-2, "epochs": 15, "batch_size": 16, "averaging": {"kind": "none"}}
+QUICK: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "lightxml": lambda encoder: {"encoders": [encoder], "dropout": 0.1, "training": TRAINING},
+    "lightxml:shortlist": lambda encoder: {
+        "encoders": [encoder],
+        "dropout": 0.1,
+        "dense_up_to": 1,
+        "tree": {"max_leaf": 4},
+        "shortlist": {"n_clusters_ranked": 2, "bottleneck_width": 16},
+        "training": {**TRAINING, "head_rate": 5e-2, "epochs": 20},
+    },
+}
+"""For methods whose defaults would take long or name an encoder: options with which they learn tiny data in a second or
+two, by the options of the tiny encoder. `method:word` is another way to train the same method."""
+PLAIN = [name for name in METHODS.names() if name not in QUICK]
+"""Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
+ASKED = {
+    "each_plain": PLAIN,
+    "each_network": [*QUICK],
+    "each_name": [*PLAIN, *QUICK, *(name for name in preset_names() if name.split("/")[0] in PLAIN)],
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests run for every method by asking for `each_name`, or for those of one kind."""
+    for argument, names in ASKED.items():
+        if argument in metafunc.fixturenames:
+            metafunc.parametrize(argument, names)
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +88,50 @@ def tiny_dataset(
             labels.append([f"label{label}" for label in sorted(own)])
         made[split] = (texts, labels)
     return Dataset.of(made, name="tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as encoders of the hub have it: a BERT of two layers with random weights, a tokenizer of whole words."""
+    for library in ("torch", "transformers", "tokenizers"):
+        pytest.importorskip(library)
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from longtail.nn.pretrained import quiet
+
+    folder = tmp_path_factory.mktemp("encoder") / "tiny"
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = BertConfig(vocab_size=len(MARKS) + len(TINY_WORDS), max_position_embeddings=62, **shape)
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+        tiny_tokenizer(TINY_WORDS).save_pretrained(folder)
+    return folder
+
+
+def tiny_tokenizer(words: list[str]) -> Any:
+    """A `transformers` tokenizer of whole words, with BERT's marks around a text."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    ids = {word: number for number, word in enumerate([*MARKS, *words])}
+    made = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    marks = [(mark, ids[mark]) for mark in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=marks)
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    return PreTrainedTokenizerFast(tokenizer_object=made, **dict(zip(names, MARKS, strict=True)))
+
+
+@pytest.fixture(scope="session")
+def quick(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
+    """Options with which a method learns tiny data quickly; none for those that do by default."""
+
+    def options_for(name: str) -> dict[str, Any]:
+        if name not in QUICK:
+            return {}
+        folder = request.getfixturevalue("tiny_encoder")
+        return QUICK[name]({"model": str(folder), "pooling": "mean", "tokens": {"max_tokens": 32}})
+
+    return options_for

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import longtail
+from longtail.data.dataset import Dataset
+from longtail.methods import create_method
 
 SOURCE = Path(longtail.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -30,7 +32,15 @@ MAX_LINES = 400
 MAX_METHOD_LINES = 120
 """Of code: a method wires parts together, and the help of its options is not counted."""
 BAD_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core"}
-FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch", "ray"}
+FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "ray"}
+KERNELS = SOURCE / "kernels" / "native"
+ONLY_IN = {
+    "numba": [KERNELS],
+    "llvmlite": [KERNELS],
+    **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate", "optuna")},
+    "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
+}
+"""Large libraries, and the only places that import them."""
 FORBIDDEN_CALLS = {"print", "exit", "quit", "eval", "exec", "input"}
 
 
@@ -94,13 +104,29 @@ def test_methods_do_not_import_each_other() -> None:
     assert not faults
 
 
-def test_only_compiled_kernels_import_numba_and_nothing_imports_torch_or_pickles() -> None:
+def test_large_libraries_stay_in_their_rooms_and_nothing_pickles() -> None:
     faults = []
     for file in FILES:
-        found = {name.partition(".")[0] for name in imports_of(file)}
-        if found & FORBIDDEN or (found & {"numba", "llvmlite"} and file.parent != SOURCE / "kernels" / "native"):
-            faults.append(f"{file} imports {found & {*FORBIDDEN, 'numba', 'llvmlite'}}")
+        for name in {name.partition(".")[0] for name in imports_of(file)}:
+            places = ONLY_IN.get(name, [SOURCE])
+            if name in FORBIDDEN or not any(place in (file, *file.parents) for place in places):
+                faults.append(f"{file} imports {name}")
     assert not faults
+
+
+def test_what_lies_outside_of_nn_imports_no_neural_library_before_it_is_asked_to() -> None:
+    """An import inside a function, or for type checkers alone, costs those nothing who never call it."""
+    neural = {name for name, places in ONLY_IN.items() if SOURCE / "nn" in places} | {"longtail.nn"}
+    found = [
+        f"{file} imports {name}"
+        for file in FILES
+        if room_of(file) not in {"nn", "methods"}
+        for node in tree_of(file).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+        if name.partition(".")[0] in neural or name.startswith("longtail.nn")
+    ]
+    assert not found
 
 
 def code_lines(file: Path) -> int:
@@ -155,6 +181,16 @@ def test_importing_longtail_loads_no_large_library() -> None:
     assert "longtail" in loaded
     large = {"torch", "numba", "llvmlite", "pyarrow", "scipy", "sklearn", "numpy", "pydantic", "typer", "rich"}
     assert not loaded & large
+
+
+def test_a_linear_model_is_used_without_any_neural_library(tmp_path: Path, tiny: Callable[..., Dataset]) -> None:
+    create_method("linear").fit(tiny().train).save(tmp_path / "m")
+    (tmp_path / "texts.txt").write_text("word1a word1b\n")
+    command = ["predict", str(tmp_path / "m"), str(tmp_path / "texts.txt"), "--out", str(tmp_path / "found.jsonl")]
+    loaded = modules_after(f"from longtail.cli.main import main\nif main({command}): raise SystemExit('failed')")
+    assert (tmp_path / "found.jsonl").stat().st_size
+    assert "numba" in loaded
+    assert not loaded & {"torch", "transformers", "accelerate", "tokenizers", "optuna"}
 
 
 def test_every_public_name_is_where_the_front_door_says() -> None:
