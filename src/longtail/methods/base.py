@@ -40,7 +40,13 @@ MODEL = "model"
 """The kind of folder that a saved method is."""
 
 METHODS: Registry[type[Method]] = Registry(
-    "method", {"linear": "longtail.methods.linear", "lightxml": "longtail.methods.lightxml"}
+    "method",
+    {
+        "aplc-xlnet": "longtail.methods.aplc_xlnet",
+        "lightxml": "longtail.methods.lightxml",
+        "linear": "longtail.methods.linear",
+        "xbert": "longtail.methods.xbert",
+    },
 )
 
 

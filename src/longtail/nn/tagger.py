@@ -67,7 +67,7 @@ class Tagger:
     ) -> Tagger:
         """Train on texts and their labels; `start` gives the encoder that training begins with."""
         run = run or Run()
-        with _threads(run.engine), torch.random.fork_rng(devices=[]):
+        with threads_of(run.engine), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             with run.progress.step("encoder"):
                 made = ENCODERS[encoder.kind].create(encoder, texts, seed, run.progress)  # type: ignore[attr-defined]
@@ -115,14 +115,14 @@ class Tagger:
     def top_k(self, texts: pa.Table, k: int, run: Run | None = None) -> TopK:
         """The k best labels of each text."""
         run = run or Run()
-        with _threads(run.engine):
+        with threads_of(run.engine):
             tokens = self.tokens(texts, run.progress)
             return top_k_of(self._settle(), tokens, k, self.tokeniser.pad_id, run.progress)
 
     def vectors(self, texts: pa.Table, run: Run | None = None) -> NDArray[np.float32]:
         """The vector of each text."""
         run = run or Run()
-        with _threads(run.engine):
+        with threads_of(run.engine):
             tokens = self.tokens(texts, run.progress)
             return vectors_of(self._settle(), tokens, self.tokeniser.pad_id, run.progress)
 
@@ -185,7 +185,7 @@ def _tell_cut(tokens: TokenRows, encoder: EncoderOptions) -> None:
 
 
 @contextmanager
-def _threads(engine: LocalEngine) -> Iterator[None]:
+def threads_of(engine: LocalEngine) -> Iterator[None]:
     """With as many threads as the run may use."""
     before = torch.get_num_threads()
     torch.set_num_threads(engine.n_threads)

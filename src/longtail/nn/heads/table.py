@@ -288,7 +288,7 @@ def _adam(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float,
 
 
 def _store(place: Tensor, value: Tensor, noise: Tensor) -> None:
-    """Write float32 numbers; into bfloat16 by rounding up or down at random (`noise`: 16 bits), which keeps the mean."""
+    """Write float32 numbers; into bfloat16 by rounding up or down at random (16 bits of `noise`): the mean stays."""
     if place.dtype == torch.float32:
         place.copy_(value)
         return

@@ -1,0 +1,108 @@
+"""Label clusters of a text by a neural matcher: an encoder and one row of weights a cluster (X-BERT's second stage).
+
+texts  ->  clusters (n, b), log scores (n, b)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from longtail.kernels.rows import Rows
+from longtail.labels.index import LabelIndex
+from longtail.nn.encoders.base import EncoderOptions
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.table import Loss, TableOptions
+from longtail.nn.tagger import MakeHead, Tagger
+from longtail.nn.training import TrainingOptions
+from longtail.options import Options
+from longtail.persist import Folder, FolderWriter
+from longtail.run import Run
+from longtail.text.joined import with_embeddings
+from longtail.types import LabelMatrix
+
+_LOWEST = np.float32(1e-30)
+
+
+class NeuralRecallOptions(Options):
+    """The head and the training of a neural matcher."""
+
+    loss: Loss = "squared_hinge"
+    """Squared hinge with margin 1 (X-BERT), or binary cross-entropy."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout of the text vector."""
+    max_targets: int | None = Field(None, ge=1)
+    """Clusters of a text that are learned from, the first ones; X-BERT's code cuts at 32. By default all."""
+    clusters: TableOptions = TableOptions()
+    """How the clusters' weights are kept and trained."""
+    training: TrainingOptions = TrainingOptions()
+    """How the network is trained."""
+
+
+class NeuralRecall:
+    """A trained matcher."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        self.tagger = tagger
+
+    @classmethod
+    def fit(
+        cls,
+        encoder: EncoderOptions,
+        options: NeuralRecallOptions,
+        texts: pa.Table,
+        features: Rows,
+        labels: LabelMatrix,
+        index: LabelIndex,
+        seed: int,
+        run: Run,
+    ) -> NeuralRecall:
+        """Train on the clusters of each text's labels, each counted once."""
+        targets = labels.renumber(index.parents[-1], index.n_clusters)
+        if options.max_targets is not None:
+            targets = _first(targets, options.max_targets)
+        made = make_head(options, index.n_clusters)
+        return cls(Tagger.fit(texts, targets, encoder, made, options.training, options.dropout, seed, run))
+
+    def clusters(
+        self, texts: pa.Table, features: Rows, b: int, run: Run
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The b best clusters of each text with their log scores."""
+        found = self.tagger.top_k(texts, b, run)
+        real = found.labels >= 0
+        logs = np.log(np.maximum(np.where(real, found.scores, 1), _LOWEST), dtype=np.float32)
+        return found.labels, np.minimum(logs, 0)
+
+    def joined(self, texts: pa.Table, features: Rows, weight: float, run: Run) -> Rows:
+        """Features of texts with their vectors beside."""
+        return with_embeddings(features, self.tagger.vectors(texts, run), weight) if weight else features
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+        self.tagger.save(writer, name)
+
+    @classmethod
+    def load(cls, folder: Folder, name: str, options: NeuralRecallOptions, n_clusters: int) -> NeuralRecall:
+        """Open what `save` wrote."""
+        return cls(Tagger.load(folder, name, make_head(options, n_clusters)))
+
+    def facts(self) -> dict[str, Any]:
+        """How training went."""
+        return self.tagger.facts
+
+
+def make_head(options: NeuralRecallOptions, n_clusters: int) -> MakeHead:
+    """The head over clusters."""
+    return lambda width: Dense(width, n_clusters, options.clusters, options.loss)
+
+
+def _first(targets: LabelMatrix, most: int) -> LabelMatrix:
+    """At most so many targets a text."""
+    place = np.arange(len(targets.indices)) - np.repeat(targets.indptr[:-1], targets.labels_per_text())
+    texts = np.repeat(np.arange(targets.n_texts), targets.labels_per_text())
+    kept = place < most
+    return LabelMatrix.from_pairs(texts[kept], targets.indices[kept], targets.n_texts, targets.n_labels)

@@ -1,0 +1,44 @@
+"""Texts or label names as vectors of a pretrained sentence encoder, as it is: mean of the last layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from longtail.data.dataset import TEXT
+from longtail.nn.devices import choose_device
+from longtail.nn.encoders.transformer import Transformer, TransformerOptions
+from longtail.nn.heads.dense import Dense
+from longtail.nn.network import Network
+from longtail.nn.prediction import vectors_of
+from longtail.nn.pretrained import DEFAULT
+from longtail.nn.tagger import threads_of
+from longtail.run import Run
+from longtail.text.tokens import TokenOptions, tokenise
+
+
+class Sentences:
+    """Loads the encoder on first use."""
+
+    def __init__(self, model: str = DEFAULT, max_tokens: int = 256, run: Run | None = None) -> None:
+        self._options = TransformerOptions(model=model, pooling="mean", tokens=TokenOptions(max_tokens=max_tokens))
+        self._run = run or Run()
+        self._network: Network | None = None
+
+    def __call__(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a name."""
+        return self.of_texts(pa.table({TEXT: pa.array(names, pa.string())}))
+
+    def of_texts(self, texts: pa.Table, columns: Sequence[str] = (TEXT,)) -> NDArray[np.float32]:
+        """One vector a text."""
+        run = self._run
+        with threads_of(run.engine):
+            if self._network is None:
+                encoder = Transformer.create(self._options, texts)
+                self._network = Network(encoder, Dense(encoder.width, 1)).to(choose_device("auto"))
+            tokeniser = self._network.encoder.tokeniser
+            tokens = tokenise(texts, tokeniser, columns, run.progress)
+            return vectors_of(self._network, tokens, tokeniser.pad_id, run.progress)
