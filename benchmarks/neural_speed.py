@@ -60,7 +60,7 @@ class NoLabels(Head):
 class Pads:
     """Stands for a tokeniser where tokens are given."""
 
-    pad_id, cls_last, last_type, n_ids = 0, False, 0, 30_522
+    pad_id, cls_last, last_type, n_ids, max_tokens = 0, False, 0, 30_522, 512
 
 
 class Clock:

@@ -41,6 +41,7 @@ class Averager:
         self.average: dict[str, Tensor] = {}
         self.n = 0
 
+    @torch.no_grad()
     def after(self, step: int, n_steps: int) -> None:
         """Take in the weights after `step` (from 1) of `n_steps`, if it is time."""
         options = self.options

@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
     @property
     def window(self) -> int:
-        """Batches that are sorted together: no more than one reading of the texts, or batches would be copies of one."""
+        """Batches that are sorted together: at most one reading of the texts, or a batch would hold copies of a few."""
         return min(_WINDOW, len(self.tokens) // self.size)
 
     def width(self, texts: NDArray[np.int64]) -> int:

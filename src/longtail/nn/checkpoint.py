@@ -124,8 +124,9 @@ def _load_state(optimizer: Any, state: dict[str, Tensor]) -> None:
         for parameter in group["params"]:
             own = {key.split(".", 1)[1]: value for key, value in state.items() if key.split(".", 1)[0] == str(number)}
             if own:
+                counts_here = group.get("fused") or group.get("capturable")
                 optimizer.state[parameter] = {
-                    name: value.clone() if name == "step" else value.to(parameter.device, copy=True)
+                    name: value.clone() if name == "step" and not counts_here else value.to(parameter.device, copy=True)
                     for name, value in own.items()
                 }
             number += 1

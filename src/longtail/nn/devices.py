@@ -28,12 +28,16 @@ def choose_precision(wanted: str, device: torch.device) -> str:
     return "no" if wanted == "fp32" else wanted
 
 
-def compile_layers(layers: nn.ModuleList, several_widths: bool) -> None:
-    """Compile each layer; they are alike, so that is done once. Where a layer cannot be, it runs as it is."""
+def may_compile() -> None:
+    """From now on, what cannot be compiled runs as it is."""
     import torch._dynamo as dynamo
 
     dynamo.config.suppress_errors = True
     dynamo.config.recompile_limit = max(64, int(dynamo.config.recompile_limit))
+
+
+def compile_layers(layers: nn.ModuleList, several_widths: bool) -> None:
+    """Compile each layer; they are alike, so that is done once."""
     for layer in layers:
         layer.compile(dynamic=None if several_widths else False)
 
@@ -41,11 +45,6 @@ def compile_layers(layers: nn.ModuleList, several_widths: bool) -> None:
 def gpu_bytes() -> int:
     """Most GPU memory that was used so far; 0 without a GPU."""
     return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else 0
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the device's memory is full."""
-    return isinstance(error, torch.cuda.OutOfMemoryError)
 
 
 def seed_step(*numbers: int) -> None:

@@ -67,7 +67,8 @@ def _each(
     network: Network, tokens: TokenRows, pad_id: int, use: Use, take: Take, progress: Progress, name: str
 ) -> None:
     device = device_of(network)
-    plans = list(_batches(tokens, _TOKENS_AT_ONCE.get(device.type, 1 << 13)))
+    widest = network.encoder.tokeniser.max_tokens
+    plans = list(_batches(tokens, _TOKENS_AT_ONCE.get(device.type, 1 << 13), widest))
     step = progress.step(name, len(tokens), "texts") if len(plans) > 1 else SILENT.step(name)
     last: tuple[NDArray[np.int64], tuple[Tensor, ...], Callable[[], None]] | None = None
     with _in_use(network), ThreadPoolExecutor(1) as pool, step as advance:
@@ -100,13 +101,13 @@ def _taken(take: Take, texts: NDArray[np.int64], found: tuple[Tensor, ...], wait
     take(texts, found)
 
 
-def _batches(tokens: TokenRows, n_tokens: int) -> Iterator[tuple[NDArray[np.int64], int]]:
+def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[NDArray[np.int64], int]]:
     """Texts and width of each batch, the longest first: memory that suffices for it suffices for all."""
     lengths = tokens.lengths()
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        width = -(-int(lengths[order[start]]) // _WIDTHS) * _WIDTHS
+        width = min(-(-int(lengths[order[start]]) // _WIDTHS) * _WIDTHS, widest)
         stop = start + max(1, min(_MOST_TEXTS, n_tokens // width))
         yield order[start:stop], width
         start = stop

@@ -32,6 +32,6 @@ def to_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     """What `to_arrays` was given, without copying it."""
     made = {}
     for name, array in arrays.items():
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        tensor = torch.from_numpy(np.ascontiguousarray(array)).reshape(array.shape)  # a single number stays one
         made[name.removesuffix(_BF16)] = tensor.view(torch.bfloat16) if name.endswith(_BF16) else tensor
     return made

@@ -75,7 +75,7 @@ class Tagger:
                 made.load_state_dict(start.network.encoder.state_dict())
             network = Network(made, make_head(made.width), dropout)
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
-            _tell_cut(tokens, encoder)
+            _tell_cut(tokens, made.tokeniser.max_tokens)
             places = labels.renumber(_places(network.head, labels.n_labels), _n_places(network.head))
             tagger = cls(network, encoder)
             trainer = Trainer(network, training, seed, run)
@@ -85,9 +85,9 @@ class Tagger:
     def _train(
         self, trainer: Trainer, tokens: TokenRows, places: LabelMatrix, training: TrainingOptions, seed: int
     ) -> dict[str, Any]:
-        pad_id, widest = self.tokeniser.pad_id, self.options.tokens.max_tokens
+        pad_id, widest = self.tokeniser.pad_id, self.tokeniser.max_tokens
         cut = round(tokens.n_cut / max(len(tokens), 1), 4)
-        if not training.validation:
+        if not training.validation or len(tokens) < 2:
             at = trainer.fit(tokens, places, pad_id, widest)
             return {"n_steps": at.step, "cut": cut}
         drawn = np.random.default_rng([seed, 2]).permutation(len(tokens))
@@ -176,11 +176,11 @@ def _n_places(head: Head) -> int:
     return head.n_labels if head.order is None else len(head.order)
 
 
-def _tell_cut(tokens: TokenRows, encoder: EncoderOptions) -> None:
+def _tell_cut(tokens: TokenRows, limit: int) -> None:
     if tokens.n_cut:
         LOG.warning(
-            "%.0f %% of the texts are longer than %d tokens and are cut there (encoder.tokens.max_tokens)",
-            100 * tokens.n_cut / len(tokens), int(tokens.lengths().max()),
+            "%s of the texts are longer than %d tokens (encoder.tokens.max_tokens, or the encoder's own limit) and are "
+            "cut there", f"{tokens.n_cut / len(tokens):.2%}", limit,
         )  # fmt: skip
 
 

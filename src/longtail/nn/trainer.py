@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longtail.errors import LongtailError
+from longtail.errors import ConfigError, LongtailError
 from longtail.nn.averaging import Averager
 from longtail.nn.batch import Batch
 from longtail.nn.batches import Plan, ahead
@@ -29,13 +29,15 @@ from longtail.nn.devices import (
     choose_precision,
     compile_layers,
     gpu_bytes,
-    out_of_memory,
+    may_compile,
     seed_step,
 )
 from longtail.nn.heads.base import Step
 from longtail.nn.network import Network
+from longtail.nn.parallel import gathered, of_main, same_everywhere
 from longtail.nn.schedules import factor
 from longtail.nn.training import TrainingOptions
+from longtail.progress import SILENT
 from longtail.run import Run
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
@@ -48,7 +50,7 @@ _WIDTH_STEPS = {True: 64, False: 8}
 class Trainer:
     """Trains one network."""
 
-    def __init__(self, network: Network, options: TrainingOptions, seed: int, run: Run, prefix: str = "") -> None:
+    def __init__(self, network: Network, options: TrainingOptions, seed: int, run: Run) -> None:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
         from accelerate.utils import DistributedDataParallelKwargs
@@ -56,18 +58,22 @@ class Trainer:
         self.options, self.seed, self.run = options, seed, run
         self.device = choose_device(options.device)
         precision = choose_precision(options.precision, self.device)
-        AcceleratorState._reset_state()  # an earlier training of this process may have used another precision
-        unused = DistributedDataParallelKwargs(find_unused_parameters=True)
+        AcceleratorState._reset_state(reset_partial_state=True)  # an earlier training here may have had another device
+        exchange = DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
         self.accelerator = Accelerator(
-            mixed_precision=precision, cpu=self.device.type == "cpu", kwargs_handlers=[unused]
+            mixed_precision=precision, cpu=self.device.type == "cpu", kwargs_handlers=[exchange]
         )
+        self.n_ranks = self.accelerator.num_processes
         self.compiled = options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda")
         self.network = network.to(self.device)
         layers = getattr(network.encoder, "layers", None)
+        if self.compiled:
+            may_compile()
         if self.compiled and layers is not None:
             compile_layers(layers(), several_widths=True)
         for table in network.head.tables().values():
             table.compiled = self.compiled
+            table.gather = gathered if self.n_ranks > 1 else None
         groups = network.groups(options.rates, options.decay)
         self.optimizer = torch.optim.AdamW(groups, fused=self.device.type == "cuda") if groups else None
         self.model = network
@@ -77,6 +83,7 @@ class Trainer:
         self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
         self.best_weights: dict[str, Tensor] | None = None
         self.saved_step = 0
+        self.told_step = 0
 
     def fit(
         self,
@@ -93,14 +100,17 @@ class Trainer:
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
+        if plan.size < self.n_ranks:
+            raise ConfigError(f"a batch must have a text for each of {self.n_ranks} processes, got {plan.size}")
         self._resume()
-        rank, n_ranks = self.accelerator.process_index, self.accelerator.num_processes
-        writer = _tensorboard(options.tensorboard) if rank == 0 else None
+        rank, main = self.accelerator.process_index, self.accelerator.is_main_process
+        writer = _tensorboard(options.tensorboard) if main else None
         saved = time.monotonic()
         self.network.train()
-        with self.run.progress.step("train", stop * plan.size, "texts") as advance:
+        with (self.run.progress if main else SILENT).step("train", stop * plan.size, "texts") as advance:
             advance(self.at.step * plan.size)
-            for step, batch in ahead(plan, self.at.step, stop, slice(rank, None, n_ranks)):
+            last = self.at.step if self._given_up() else stop
+            for step, batch in ahead(plan, self.at.step, last, slice(rank, None, self.n_ranks)):
                 show = step % _SHOW_EVERY == 0 or step + 1 == stop
                 if options.dropout_steps is not None:
                     self.network.train(step % math.ceil(len(tokens) / plan.size) < options.dropout_steps)
@@ -118,27 +128,28 @@ class Trainer:
                 if time.monotonic() - saved > options.checkpoint_s:
                     self._save()
                     saved = time.monotonic()
+        self._save()  # networks that are trained after this one may be killed
+        if writer is not None:
+            writer.close()
         if self.best_weights is not None:
             copy_into(self.best_weights, self.network.trained())
         elif self.averager.n:
             self.averager.put_in()
         if not finite(self.network):
-            raise LongtailError(self._nan(self.at.step))
+            raise LongtailError(self._nan())
         self.network.eval()
         return self.at
 
     def _step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
-        """One step, cut into micro-batches; cut smaller where memory ends."""
+        """One step: gradients in micro-batches, cut smaller where memory ends; then new weights."""
         while True:
             try:
-                return self._try_step(step, batch, size, factor_now, show)
+                loss = self._gradients(step, batch, size, show)
+                break
             except torch.cuda.OutOfMemoryError as error:
-                if not out_of_memory(error) or self.at.micro_batch <= 1 or self.accelerator.num_processes > 1:
-                    raise LongtailError(
-                        f"the GPU's memory is full at step {step} with micro-batches of {self.at.micro_batch}; use "
-                        "training.micro_batch, encoder.checkpointing, encoder.tokens.max_tokens or a smaller encoder"
-                    ) from error
-            self.at.micro_batch = max(1, min(self.at.micro_batch, len(batch)) // 2)
+                if min(self.at.micro_batch, len(batch)) <= 1 or self.n_ranks > 1:
+                    raise LongtailError(self._full(step)) from error
+            self.at.micro_batch = min(self.at.micro_batch, len(batch)) // 2
             LOG.warning(
                 "the GPU's memory is full: micro-batches of %d texts from step %d on, still %d texts a step",
                 self.at.micro_batch, step, size,
@@ -147,20 +158,31 @@ class Trainer:
             if self.optimizer is not None:
                 self.optimizer.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
+        try:
+            self._update(step, factor_now)
+        except torch.cuda.OutOfMemoryError as error:  # a part of the weights may be new already: no second try
+            raise LongtailError(self._full(step)) from error
+        return loss
 
-    def _try_step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
-        options, n_ranks = self.options, self.accelerator.num_processes
+    def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
+        """Those of a batch of `size` texts, of which this process has a part; gives the loss."""
         seed_step(self.seed, step, self.accelerator.process_index)
         total = torch.zeros((), device=self.device)
         cuts = range(0, len(batch), self.at.micro_batch)
         for start in cuts:
             part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
-            share = len(part) * n_ranks / size
-            with self.accelerator.accumulate() if n_ranks == 1 else _synced(self, start == cuts[-1]):
+            share = len(part) * self.n_ranks / size
+            with _synced(self, start == cuts[-1]), self.accelerator.autocast():
                 loss = self.model(part.to(self.device), share, show)
                 if loss.requires_grad:
                     self.accelerator.backward(loss)
             total += loss.detach()
+        return total
+
+    def _update(self, step: int, factor_now: float) -> None:
+        """New weights; what is drawn for them is the same in all processes."""
+        options = self.options
+        seed_step(self.seed, step)
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
@@ -170,7 +192,6 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
         self.network.head.step(Step(rates, options.head_decay))
-        return total
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
@@ -180,25 +201,34 @@ class Trainer:
         """The loss of a step, for people; stops where it is no number."""
         value = float(loss)
         if not math.isfinite(value):
-            raise LongtailError(self._nan(step))
+            raise LongtailError(self._nan())
+        self.told_step = self.at.step
         if writer is not None:
             writer.add_scalar("loss", value, step)
             writer.add_scalar("rate", self.options.rate * factor_now, step)
         memory = gpu_bytes()
         return f"loss {value:.4g}" + (f", {memory / 2**30:.1f} GiB GPU" if memory else "")
 
-    def _nan(self, step: int) -> str:
+    def _nan(self) -> str:
+        since = f" (at step {self.told_step} it was one)" if self.told_step else ""
         kept = f"; the checkpoint of step {self.saved_step} is kept" if self.saved_step else ""
         return (
-            f"the loss is not a number at step {step}{kept}; lower training.rate or training.head_rate, set "
-            "training.clip_norm, or use training.precision fp32"
+            f"the loss is not a number at step {self.at.step}{since}{kept}; lower training.rate or "
+            "training.head_rate, set training.clip_norm, or use training.precision fp32"
+        )
+
+    def _full(self, step: int) -> str:
+        return (
+            f"the GPU's memory is full at step {step + 1} with micro-batches of {self.at.micro_batch}; use "
+            "training.micro_batch, encoder.checkpointing, encoder.tokens.max_tokens or a smaller encoder"
         )
 
     def _validated(self, validate: Callable[[], float] | None, writer: Any) -> bool:
         """Look at the validation texts with averaged weights; whether to stop."""
         at, options = self.at, self.options
         with self.averager.swapped_in():
-            score = validate() if validate else 0.0
+            score = validate() if validate and self.accelerator.is_main_process else 0.0
+            score = of_main(score) if self.n_ranks > 1 else score
             if score > at.best:
                 at.best, at.best_step, at.stale = score, at.step, 0
                 self.best_weights = {name: value.detach().clone() for name, value in self.network.trained().items()}
@@ -211,13 +241,17 @@ class Trainer:
         patience = options.schedule.plateau_patience
         if options.schedule.kind == "plateau" and at.stale and at.stale % (patience + 1) == 0:
             at.drops += 1
-        return options.patience is not None and at.stale >= options.patience
+        return self._given_up()
+
+    def _given_up(self) -> bool:
+        """Whether validation has not become better for too long."""
+        return self.options.patience is not None and self.at.stale >= self.options.patience
 
     def _save(self) -> None:
         """Write a checkpoint; the one before is kept until this one stands."""
-        if self.accelerator.is_main_process:
+        if self.accelerator.is_main_process and self.at.step > self.saved_step:
             if not finite(self.network):
-                raise LongtailError(self._nan(self.at.step))
+                raise LongtailError(self._nan())
             save(self.run.stages, self._kept())
             self.saved_step = self.at.step
 
@@ -227,6 +261,8 @@ class Trainer:
         if found is not None:
             self.at, self.best_weights = found
             self.saved_step = self.at.step
+        if self.n_ranks > 1 and not same_everywhere(self.at.step):
+            raise LongtailError("all processes must find the same checkpoint; give them one work folder that all see")
 
     def _kept(self) -> Kept:
         scaler = self.accelerator.scaler

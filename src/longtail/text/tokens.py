@@ -74,6 +74,8 @@ class Tokeniser(Protocol):
     pad_id: int
     n_ids: int
     """Ids are below this."""
+    max_tokens: int
+    """No text has more; batches are never padded beyond it, so that encoders have a position for each place."""
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
         """The ids of each text, at least one, cut to the limit; and how many texts were cut."""

@@ -122,6 +122,8 @@ class LabelTable(nn.Module):
         self.moments: dict[str, Tensor] = {}
         self.n_updates = 0
         self.compiled = False
+        self.gather: Callable[[Sequence[RowWork]], Sequence[RowWork]] | None = None
+        """With several processes: brings together what all of them add to a step."""
 
     @property
     def offset(self) -> Tensor | None:
@@ -145,6 +147,7 @@ class LabelTable(nn.Module):
         """One step of the optimiser, with all micro-batches of a step; the bias never decays."""
         if not works:
             return
+        works = self.gather(works) if self.gather else works
         self.n_updates += 1
         for_weight, for_bias = _on_device(self, rate, decay, self.n_updates)
         apply = _compiled(self.options.optimizer) if self.compiled else _PLAIN[self.options.optimizer]

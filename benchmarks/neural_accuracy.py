@@ -1,0 +1,133 @@
+"""How right the neural methods are on real data, one model each, with the time that training took.
+
+    python benchmarks/neural_accuracy.py --data FOLDER --encoder FOLDER --out FOLDER [--only NAME ...] [--set A=B ...]
+
+Trains on train and measures on dev. Options were chosen on the same dev (eurlex57k's test is left out of the shared
+data). Results are JSON and a table; labels that train lacks count as misses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from longtail.data import load_dataset
+from longtail.data.dataset import Split
+from longtail.evaluation import evaluate_model
+from longtail.methods import create_method
+from longtail.settings import with_settings
+
+SHOWN = ("P@1", "P@3", "P@5", "RP@5", "nDCG@5", "PSP@5")
+
+
+def variants(encoder: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Method and options of each row."""
+    reader = {"model": encoder, "kind": "transformer", "tokens": {"max_tokens": 512}}
+    return {
+        "lightxml": ("lightxml", {"encoders": [{**reader, "n_layers": 5}]}),
+        "aplc-xlnet": ("aplc-xlnet", {"encoder": reader}),
+        "aplc-xlnet-5": ("aplc-xlnet", {"encoder": {**reader, "n_layers": 5}}),
+        "xbert": ("xbert", {"recalls": [reader]}),
+        "linear": ("linear", {}),
+    }
+
+
+class Clock:
+    """Progress that notes how long each step took and says so."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Any:
+        from contextlib import contextmanager
+
+        @contextmanager
+        def timed() -> Any:
+            start, done, said = time.perf_counter(), 0, 0.0
+
+            def advance(amount: int, note: str = "") -> None:
+                nonlocal done, said
+                done += amount
+                now = time.perf_counter() - start
+                if note and now - said > 20:
+                    said = now
+                    print(f"    {name} {done:,}/{total or 0:,} {now:.0f} s {done / now:,.0f}/s {note}", flush=True)
+
+            yield advance
+            took = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            if took > 2:
+                print(f"  {name}: {took:.1f} s, {done / took:,.0f}/s", flush=True)
+
+        return timed()
+
+
+def measure(method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split) -> dict[str, Any]:
+    """One row: train, predict, judge."""
+    model = create_method(method, with_settings(create_method(method, options).options.plain(), settings))
+    clock = Clock()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    model.fit(train, progress=clock)
+    train_s = time.perf_counter() - start
+    start = time.perf_counter()
+    found = evaluate_model(model, data.dev)
+    values = {name: round(100 * value, 2) for name, value in found.metrics.values.items() if name in SHOWN}
+    return {
+        **values,
+        "train_s": round(train_s, 1),
+        "loop_s": round(clock.seconds.get("train", 0.0), 1),
+        "evaluate_s": round(time.perf_counter() - start, 1),
+        "steps_s": {name: round(value, 1) for name, value in clock.seconds.items()},
+        "peak_gpu_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
+        "options": model.options.plain(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--encoder", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=["lightxml", "aplc-xlnet", "xbert"])
+    parser.add_argument("--set", nargs="*", default=[], dest="settings", help="[NAME:]option=value")
+    parser.add_argument("--texts", type=int, help="train on the first so many texts, for trying the script out")
+    given = parser.parse_args()
+    data = load_dataset(given.data)
+    train = data.train.take(np.arange(given.texts)) if given.texts else data.train
+    found: dict[str, Any] = {}
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.only:
+        own = [s.partition(":")[2] if s.split("=")[0].count(":") else s for s in given.settings if _meant(s, name)]
+        method, options = variants(given.encoder)[name.partition("~")[0]]
+        print(name, own, flush=True)
+        found[name] = measure(method, options, own, data, train)
+        facts = {
+            "data": Path(given.data).name,
+            "split": "dev",
+            "encoder": Path(given.encoder).name,
+            "n_train": len(train),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "torch": torch.__version__,
+            "results": found,
+        }
+        (given.out / "neural_accuracy.json").write_text(json.dumps(facts, indent=1))
+        row = {key: found[name][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
+        print(f"{name:16}", "  ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+
+
+def _meant(setting: str, name: str) -> bool:
+    """Whether a setting is for this row: `NAME:option=value`, or for all."""
+    path = setting.split("=")[0]
+    return ":" not in path or path.split(":")[0] == name
+
+
+if __name__ == "__main__":
+    main()

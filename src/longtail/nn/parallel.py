@@ -1,0 +1,136 @@
+"""Several processes that train one network, each with its part of every batch.
+
+    works of this process  ->  one work a process, the same ones in the same order on all of them
+
+`accelerate` adds up the gradients of parameters. Label tables train themselves: from the vectors and targets of a step,
+which is far less than a gradient of all labels. So these are sent to every process, and each makes the same update of
+its own copy of the table.
+
+What hosts know (sizes, targets) travels between hosts, what devices hold between devices: no host waits for a device to
+learn how much there is. Parts of different size are padded, sent as bytes, and cut again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from longtail.nn.batch import Targets
+from longtail.nn.heads.candidates import Fetched, Gathered
+from longtail.nn.heads.table import RowWork, Work
+
+
+def gathered(works: Sequence[RowWork]) -> list[RowWork]:
+    """What all processes add to a step of a table, one work each, by what this one adds; all must call it."""
+    ranked = [work for work in works if isinstance(work, Gathered)]
+    if ranked:
+        return _ranked(ranked)
+    return _scored([work for work in works if isinstance(work, Work)])
+
+
+def of_main(value: float) -> float:
+    """The number that the main process has, on all of them."""
+    sent = torch.tensor([value], dtype=torch.float64)
+    dist.broadcast(sent, 0, group=_hosts())
+    return float(sent)
+
+
+def same_everywhere(value: int) -> bool:
+    """Whether all processes have the same number."""
+    return len({int(other[0]) for other in _from_all(np.array([value]))}) == 1
+
+
+def _scored(works: Sequence[Work]) -> list[RowWork]:
+    """Works above all rows of a table."""
+    own = _joined([work.targets for work in works])
+    facts = _from_all(np.array([len(own.texts), len(own.labels)]))
+    counts = [int(fact[0]) for fact in facts]
+    flat = np.concatenate([own.texts, own.rows, own.labels])
+    lengths = [int(n_texts + 2 * n_targets) for n_texts, n_targets in facts]
+    known = _from_all(np.pad(flat, (0, max(lengths) - len(flat))))
+    first = works[0]
+    names = [name for name in ("vectors", "weights", "allowed") if getattr(first, name) is not None]
+    columns = [[getattr(work, name) for work in works] for name in names]
+    made: list[RowWork] = []
+    for (n_texts, n_targets), numbers, found in zip(facts, known, _rows_from_all(columns, counts), strict=True):
+        texts, rows, labels = np.split(numbers[: n_texts + 2 * n_targets], [n_texts, n_texts + n_targets])
+        host = torch.from_numpy(rows), torch.from_numpy(labels), rows, labels
+        targets = Targets(*host, int(n_texts), texts).to(first.vectors.device)
+        own_part = dict(zip(names, found, strict=True))
+        made.append(Work(targets=targets, n_step=first.n_step * len(facts), **own_part))
+    return made
+
+
+def _ranked(works: Sequence[Gathered]) -> list[RowWork]:
+    """Works above the candidates of texts; candidates that only fill up have no signal."""
+    group = works[0].signal.shape[1] // works[0].clusters.shape[1]
+    own = sum(len(work.vectors) for work in works), max(work.clusters.shape[1] for work in works)
+    facts = _from_all(np.array(own))
+    counts, n = [int(fact[0]) for fact in facts], max(int(fact[1]) for fact in facts)
+    columns = [
+        [work.vectors for work in works],
+        [F.pad(work.clusters, (0, n - work.clusters.shape[1])) for work in works],
+        [F.pad(work.signal, (0, n * group - work.signal.shape[1])) for work in works],
+    ]
+    n_step = works[0].n_step * len(facts)
+    return [
+        Gathered(vectors, clusters, signal, n_step, Fetched(clusters))
+        for vectors, clusters, signal in _rows_from_all(columns, counts)
+    ]
+
+
+class _Known(NamedTuple):
+    """Targets on the host."""
+
+    texts: NDArray[np.int64]  # (n_texts,)
+    rows: NDArray[np.int64]  # (n,)
+    labels: NDArray[np.int64]  # (n,) ascending
+
+
+def _joined(parts: Sequence[Targets]) -> _Known:
+    """The targets of micro-batches as those of one batch."""
+    starts = np.cumsum([0, *(part.n_texts for part in parts)])
+    rows = np.concatenate([part.host_rows + start for part, start in zip(parts, starts, strict=False)])
+    labels = np.concatenate([part.host_labels for part in parts])
+    order = np.argsort(labels, kind="stable")
+    return _Known(np.concatenate([part.texts for part in parts]), rows[order], labels[order])
+
+
+def _rows_from_all(columns: Sequence[Sequence[Tensor]], counts: Sequence[int]) -> list[list[Tensor]]:
+    """For each process: its tensors, with as many rows as `counts` says; a column is one tensor, in micro-batches."""
+    own = [torch.cat(list(parts)) for parts in columns]
+    flat = [part.reshape(len(part), -1).contiguous().view(torch.uint8) for part in own]
+    sent = torch.cat(flat, 1)
+    sent = F.pad(sent, (0, 0, 0, max(counts) - len(sent)))
+    found = [torch.empty_like(sent) for _ in counts]
+    dist.all_gather(found, sent)
+    widths = [part.shape[1] for part in flat]
+    return [
+        [
+            cut.contiguous().view(like.dtype).view(count, *like.shape[1:])
+            for cut, like in zip(numbers[:count].split(widths, 1), own, strict=True)
+        ]
+        for numbers, count in zip(found, counts, strict=True)
+    ]
+
+
+def _from_all(numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """An array of each process; all have the same length."""
+    sent = torch.from_numpy(np.ascontiguousarray(numbers, np.int64))
+    found = [torch.empty_like(sent) for _ in range(dist.get_world_size())]
+    dist.all_gather(found, sent, group=_hosts())
+    return [part.numpy() for part in found]
+
+
+@cache
+def _hosts() -> Any:
+    """The way from host to host: the processes' own where that is for hosts, else one more."""
+    return None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
