@@ -166,6 +166,7 @@ def predict_rates(network: Network, tokens: TokenRows, repeats: int = 3) -> dict
     """Texts a second of longtail's prediction of the best five, and of its encoder alone."""
     fresh()
     network.cuda().eval()
+    network.encoder.to(torch.bfloat16)  # as `Tagger` does for prediction on a GPU
     alone = Network(network.encoder, NoLabels())
     made = {}
     for name, net in (("top_5", network), ("encoder", alone)):

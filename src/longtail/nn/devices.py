@@ -36,10 +36,10 @@ def may_compile() -> None:
     dynamo.config.recompile_limit = max(64, int(dynamo.config.recompile_limit))
 
 
-def compile_layers(layers: nn.ModuleList, several_widths: bool) -> None:
-    """Compile each layer; they are alike, so that is done once."""
+def compile_layers(layers: nn.ModuleList) -> None:
+    """Compile each layer, once for each shape of a batch: they are alike."""
     for layer in layers:
-        layer.compile(dynamic=None if several_widths else False)
+        layer.compile(dynamic=False)
 
 
 def gpu_bytes() -> int:

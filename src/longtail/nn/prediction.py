@@ -115,12 +115,13 @@ def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[ND
 
 @contextmanager
 def _in_use(network: Network) -> Iterator[None]:
-    """Without dropout and gradients; in bfloat16 on a GPU."""
+    """Without dropout and gradients; in bfloat16 on a GPU; not compiled, because here shapes are many."""
     was_training = network.training
     network.eval()
-    device = device_of(network)
+    first = next(network.encoder.parameters())
+    mixed = torch.autocast(first.device.type, torch.bfloat16, enabled=first.is_cuda and first.dtype == torch.float32)
     try:
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.inference_mode(), mixed, torch.compiler.set_stance("force_eager"):
             yield
     finally:
         network.train(was_training)

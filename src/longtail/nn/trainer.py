@@ -32,6 +32,7 @@ from longtail.nn.devices import (
     may_compile,
     seed_step,
 )
+from longtail.nn.graphs import Graphs
 from longtail.nn.heads.base import Step
 from longtail.nn.network import Network
 from longtail.nn.parallel import gathered, of_main, same_everywhere
@@ -43,8 +44,11 @@ from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
 _SHOW_EVERY = 20
-_WIDTH_STEPS = {True: 64, False: 8}
-"""Widths of batches are multiples of this: compiled code wants few widths."""
+_AUTOCAST = {"no": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+_WIDTHS = 4
+"""Widths of compiled batches: each is compiled and recorded by itself."""
+_WIDTH_STEP = 8
+"""Widths of others are multiples of this."""
 
 
 class Trainer:
@@ -70,7 +74,7 @@ class Trainer:
         if self.compiled:
             may_compile()
         if self.compiled and layers is not None:
-            compile_layers(layers(), several_widths=True)
+            compile_layers(layers())
         for table in network.head.tables().values():
             table.compiled = self.compiled
             table.gather = gathered if self.n_ranks > 1 else None
@@ -79,6 +83,10 @@ class Trainer:
         self.model = network
         if groups:
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
+        self.graphs: Graphs | None = None
+        if groups and self.compiled and self.device.type == "cuda" and self.n_ranks == 1:
+            self.graphs = Graphs(network.encoder, _AUTOCAST[precision])
+        network.encode = self.graphs
         self.averager = Averager(network.trained(), options.averaging)
         self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
         self.best_weights: dict[str, Tensor] | None = None
@@ -95,7 +103,8 @@ class Trainer:
     ) -> Progressed:
         """Train on texts and their places of labels; `validate` gives a score of the network as it is."""
         options = self.options
-        step_width = _WIDTH_STEPS[self.compiled]
+        longest = min(max_width, int(tokens.lengths().max()))
+        step_width = -(-longest // (16 * _WIDTHS)) * 16 if self.compiled else _WIDTH_STEP
         plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, step_width, max_width)
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
@@ -138,6 +147,7 @@ class Trainer:
         if not finite(self.network):
             raise LongtailError(self._nan())
         self.network.eval()
+        self.network.encode = self.graphs = None
         return self.at
 
     def _step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
@@ -169,6 +179,8 @@ class Trainer:
         seed_step(self.seed, step, self.accelerator.process_index)
         total = torch.zeros((), device=self.device)
         cuts = range(0, len(batch), self.at.micro_batch)
+        if self.graphs is not None:
+            self.graphs.active = len(cuts) == 1
         for start in cuts:
             part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
             share = len(part) * self.n_ranks / size

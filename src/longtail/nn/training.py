@@ -52,7 +52,7 @@ class TrainingOptions(Options):
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Number type of large products; `auto` is bf16 on a GPU that has it, fp16 on others, fp32 on a CPU."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Compile the encoder's layers; `auto` on a GPU only."""
+    """Compile the encoder's layers, and on a GPU start whole passes at once (CUDA graphs); `auto` on a GPU only."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; `auto` is a GPU where there is one."""
     checkpoint_s: PositiveFloat = 300.0

@@ -23,6 +23,8 @@ from longtail.progress import SILENT, Progress
 from longtail.text.pieces import Pieces
 
 _NO_LIMIT = 1 << 20
+_SQUARE_MASKS = {"bert", "distilbert", "roberta", "xlm-roberta"}
+"""Architectures that take a mask (B, 1, 1, T) as it is; from (B, T) they would ask the device whether all is true."""
 
 
 class TransformerOptions(EncoderOptions):
@@ -57,6 +59,8 @@ class Transformer(Encoder):
         if options.n_layers > depth:
             raise ConfigError(f"encoder.n_layers must be at most {depth} for {options.model}, got {options.n_layers}")
         self.width = int(model.config.hidden_size) * (1 if options.pooling == "pooler" else options.n_layers)
+        sdpa = getattr(model.config, "_attn_implementation", None) == "sdpa"
+        self._square = sdpa and model.config.model_type in _SQUARE_MASKS
         if options.checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if options.trainable_layers is not None:
@@ -119,7 +123,8 @@ class Transformer(Encoder):
 
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """See `Encoder.forward`."""
-        asked: dict[str, Any] = {"input_ids": ids, "attention_mask": None if mask is None else mask.long()}
+        seen = None if mask is None else mask[:, None, None, :] if self._square else mask.long()
+        asked: dict[str, Any] = {"input_ids": ids, "attention_mask": seen}
         if self.tokeniser_.last_type:
             last = (lengths_of(ids, mask) - 1)[:, None]
             types = (torch.arange(ids.shape[1], device=ids.device) == last).long() * self.tokeniser_.last_type
