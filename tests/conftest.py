@@ -18,6 +18,7 @@ from longtail.methods import METHODS
 from longtail.presets import preset_names
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait crawl where cores are busy
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -29,19 +30,30 @@ TINY_WORDS = [
 """The words of `tiny_dataset`, and of texts that tests write by hand."""
 
 TRAINING = {"rate": 5e-3, "head_rate": 2e-2, "epochs": 15, "batch_size": 16, "averaging": {"kind": "none"}}
-QUICK: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "lightxml": lambda encoder: {"encoders": [encoder], "dropout": 0.1, "training": TRAINING},
-    "lightxml:shortlist": lambda encoder: {
+QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
+    "lightxml": lambda encoder, training: {"encoders": [encoder], "dropout": 0.1, "training": training},
+    "lightxml:shortlist": lambda encoder, training: {
         "encoders": [encoder],
         "dropout": 0.1,
         "dense_up_to": 1,
         "tree": {"max_leaf": 4},
         "shortlist": {"n_clusters_ranked": 2, "bottleneck_width": 16},
-        "training": {**TRAINING, "head_rate": 5e-2, "epochs": 20},
+        "training": {**training, "head_rate": 5e-2, "epochs": training["epochs"] + 5},
+    },
+    "aplc-xlnet": lambda encoder, training: {
+        "encoder": encoder,
+        "labels": {"bottleneck": 64},
+        "training": {**training, "bottleneck_rate": 5e-3, "head_rate": 1e-2, "epochs": training["epochs"] + 10},
+    },
+    "xbert": lambda encoder, training: {
+        "recalls": [{"kind": "transformer", **encoder}],
+        "tree": {"max_leaf": 3},
+        "n_clusters_ranked": 2,
+        "matcher": {"training": training},
     },
 }
 """For methods whose defaults would take long or name an encoder: options with which they learn tiny data in a second or
-two, by the options of the tiny encoder. `method:word` is another way to train the same method."""
+two, by the options of the tiny encoder and of its training. `method:word` is another way to train the same method."""
 PLAIN = [name for name in METHODS.names() if name not in QUICK]
 """Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
 ASKED = {
@@ -125,13 +137,20 @@ def tiny_tokenizer(words: list[str]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def quick(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
-    """Options with which a method learns tiny data quickly; none for those that do by default."""
+def quick(request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
+    """Options with which a method learns tiny data quickly; none for those that do by default.
 
-    def options_for(name: str) -> dict[str, Any]:
+    `quick("lightxml", epochs=4)` changes how its network is trained.
+    """
+
+    def options_for(name: str, **training: Any) -> dict[str, Any]:
         if name not in QUICK:
             return {}
-        folder = request.getfixturevalue("tiny_encoder")
-        return QUICK[name]({"model": str(folder), "pooling": "mean", "tokens": {"max_tokens": 32}})
+        encoder = {
+            "model": str(request.getfixturevalue("tiny_encoder")),
+            "pooling": "mean",
+            "tokens": {"max_tokens": 32},
+        }
+        return QUICK[name](encoder, {**TRAINING, **training})
 
     return options_for

@@ -19,7 +19,6 @@ from longtail.data.dataset import Dataset, Split
 from longtail.data.write import write_dataset
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError, NotFittedError
 from longtail.methods import Method, create_method, load_model
-from longtail.options import merge
 from longtail.progress import Advance
 from longtail.types import NO_LABEL, TopK
 
@@ -46,7 +45,7 @@ method.fit(load_dataset(sys.argv[3]).train, work=sys.argv[4], progress=Deadly(),
 """
 
 Make = Callable[..., Method]
-Quick = Callable[[str], dict[str, Any]]
+Quick = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -265,7 +264,7 @@ def test_a_network_killed_between_two_steps_ends_with_the_same_weights(
 ) -> None:
     write_dataset(data, tmp_path / "data")
     often = {"checkpoint_s": 1e-9, "epochs": 4, "averaging": {"kind": "ema", "every": 3}, "validation": 0.1}
-    options = merge(quick(each_network), {"training": often})
+    options = quick(each_network, **often)
     method = each_network.partition(":")[0]
     counted, resumed = _killed_and_resumed(method, options, str(tmp_path / "data"), tmp_path, 0.6)
     assert resumed.count("train") < 0.8 * counted.count("train")  # steps before the kill were not made again
