@@ -1,14 +1,44 @@
-"""What this machine has left: memory and disk."""
+"""What a job needs of a machine, and what this one has left: memory and disk."""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What training will take, as far as it can be told before."""
+
+    memory_bytes: int
+    disk_bytes: int
+    relief: str
+    """Which options make it smaller."""
+    gpu_bytes: int = 0
+    """Memory of the GPU; 0 where none is used."""
+    seconds: float | None = None
+    """How long it takes on this machine; None where that was not measured."""
+    parts: tuple[tuple[str, int], ...] = ()
+    """What takes the memory (that of the GPU where one is used), in bytes."""
+
+    def then(self, later: Needs) -> Needs:
+        """What it takes to do this, then something else: each has the memory for itself, the disk keeps both."""
+        timed = [needs.seconds for needs in (self, later) if needs.seconds is not None]
+        largest = max(self, later, key=lambda needs: (needs.gpu_bytes, needs.memory_bytes))
+        return Needs(
+            memory_bytes=max(self.memory_bytes, later.memory_bytes),
+            disk_bytes=self.disk_bytes + later.disk_bytes,
+            relief=largest.relief,
+            gpu_bytes=largest.gpu_bytes,
+            seconds=sum(timed) if timed else None,
+            parts=largest.parts,
+        )
 
 
 def free_memory_bytes() -> int | None:

@@ -12,6 +12,7 @@ suits the solver's sixteen lanes; without it, nodes are halved and leaf sizes di
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -78,12 +79,30 @@ def build_tree(
         return LabelIndex.flat(n_labels)
     grow = _grow_balanced if options.balanced else _grow_any
     levels = grow(_Splitter(vectors, keys, options, seed), everyone, engine or LocalEngine(), progress)
-    return index_of_groups([levels[depth] for depth in _kept(levels, options)], n_labels)
+    return index_of_groups([levels[depth] for depth in _kept(len(levels) - 1, options)], n_labels)
 
 
-def _kept(levels: list[list[NDArray[np.int32]]], options: TreeOptions) -> list[int]:
+def even_index(n_labels: int, options: TreeOptions) -> LabelIndex:
+    """An index of about the shape that `build_tree` gives, labels in their order: to count costs before labels are
+    clustered."""
+    if n_labels <= 1 or (options.branching is None and options.n_levels == 0):
+        return LabelIndex.flat(n_labels)
+    n_leaves = -(-n_labels // options.max_leaf)
+    ways = 2 if options.balanced else options.branching or 2
+    depth = 0
+    while ways**depth < n_leaves:
+        depth += 1
+    if not options.balanced:
+        depth = min(depth, options.n_levels or depth)
+    full = n_leaves if options.balanced and options.fill else min(ways**depth, n_labels)
+    counts = [min(ways**at, full) for at in _kept(depth, options)]
+    return LabelIndex(
+        tuple((np.arange(below) * above // below).astype(np.int32) for above, below in pairwise([1, *counts, n_labels]))
+    )
+
+
+def _kept(depth: int, options: TreeOptions) -> list[int]:
     """Depths of the binary tree that become levels; the last one always does."""
-    depth = len(levels) - 1
     if not options.balanced or depth == 0:
         return list(range(1, depth + 1))
     if options.branching is not None:

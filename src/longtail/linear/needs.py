@@ -1,11 +1,24 @@
-"""What training the linear family will take, counted from a sample of the texts."""
+"""What training the linear family will take, counted from a sample of the texts, and timed on one.
+
+Memory and disk are counted. Time is that of training on a sample, in proportion to the work: texts that each cluster
+learns from, times the blocks of sixteen classifiers below it, summed over the levels (methods.md A.13). A classifier
+of more texts also has more weights, which leave the processor's caches: the time of a text grows with the texts to the
+power of `_CACHE`, measured on four data sets.
+"""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from longtail.data.dataset import Split
+from longtail.kernels.native.lanes import LANES
+from longtail.labels.tree import TreeOptions, even_index
 from longtail.linear.ranker import RankerOptions
+from longtail.machine import Needs
 from longtail.text.fields import TfidfOptions
 from longtail.text.tfidf import Tfidf
 
@@ -14,20 +27,88 @@ _BASE = 220 << 20
 """Python and its libraries."""
 _PER_TERM = 5.5
 """Bytes of the model for each term of each label's texts, measured where labels are rare; others share terms."""
+_FIRST, _MOST, _WORTH_S = 500, 8000, 1.0
+"""Texts of the first trial; those of the second, which takes about so many seconds, at most."""
+_CACHE = 0.13
 
 
-def linear_needs(split: Split, features: TfidfOptions, ranker: RankerOptions, n_members: int) -> tuple[int, int]:
+def linear_needs(split: Split, features: TfidfOptions, ranker: RankerOptions, n_members: int) -> Needs:
     """Bytes of memory and of disk; memory was 0.96 to 1.52 of what four data sets needed (docs/scale.md)."""
     n_texts, n_labels = len(split), split.labels.n_labels
-    if split.has_texts:
-        sample = np.linspace(0, n_texts - 1, min(n_texts, _SAMPLE)).astype(np.int64)
-        terms = Tfidf(features).fit_transform(split.take(sample).texts).nnz / len(sample)
-    else:
-        terms = split.features.nnz / n_texts  # type: ignore[union-attr]
+    terms = terms_per_text(split, features)
     rows = 8 * terms * n_texts
     weights = _PER_TERM * terms * len(split.labels.indices)
     recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
-    work = 2 * rows + recalled + 2 * weights + 300 * 8 * min(n_labels, len(split.labels.indices))
-    memory = _BASE + split.texts.nbytes + work + (n_members - 1) * weights
+    clusters = 300 * 8 * min(n_labels, len(split.labels.indices))
+    parts = {
+        "texts": split.texts.nbytes,
+        "features": 2 * rows,
+        "negatives": recalled,
+        "weights": (n_members + 1) * weights,
+        "programs and clusters": _BASE + clusters,
+    }
     disk = n_members * weights + 60 * terms * n_texts**0.5 * 100
-    return int(memory), int(disk + rows)
+    return Needs(
+        int(sum(parts.values())),
+        int(disk + rows),
+        "ranker.threshold, ranker.n_recalled, features.blocks.*.max_features or n_seeds",
+        parts=tuple((what, int(size)) for what, size in parts.items()),
+    )
+
+
+def clustering_needs(split: Split, features: TfidfOptions) -> Needs:
+    """What it takes to cluster labels by the TF-IDF of their texts."""
+    rows = 8 * terms_per_text(split, features) * len(split)
+    memory = _BASE + split.texts.nbytes + 3 * rows
+    return Needs(int(memory), int(rows), "features.blocks.*.max_features", parts=(("features", int(3 * rows)),))
+
+
+def terms_per_text(split: Split, features: TfidfOptions) -> float:
+    """Features of a text, by a sample of the texts."""
+    if not split.has_texts:
+        return float(split.features.nnz / len(split))  # type: ignore[union-attr]
+    sample = _evenly(len(split), _SAMPLE)
+    return float(Tfidf(features).fit_transform(split.take(sample).texts).nnz / len(sample))
+
+
+def linear_seconds(split: Split, tree: TreeOptions, ranker: RankerOptions, fit: Callable[[Split], object]) -> float:
+    """How long training will take, by training on some texts with `fit`."""
+    first = split.take(_evenly(len(split), min(_FIRST, len(split))))
+    fit(first)  # compiles, or loads, what was not used yet in this process
+    took_s = _timed(fit, first)
+    n = int(min(_MOST, len(split), max(_FIRST, _FIRST * _WORTH_S / took_s)))
+    trial = first
+    if n > len(first):
+        trial = split.take(_evenly(len(split), n))
+        took_s = _timed(fit, trial)
+    growth = _work(split, tree, ranker) / _work(trial, tree, ranker)
+    return float(took_s * growth * (len(split) / len(trial)) ** _CACHE)
+
+
+def _timed(fit: Callable[[Split], object], split: Split) -> float:
+    start = time.perf_counter()
+    fit(split)
+    return time.perf_counter() - start
+
+
+def _work(split: Split, tree: TreeOptions, ranker: RankerOptions) -> float:
+    """Texts times blocks of classifiers, over all levels."""
+    n_texts = len(split)
+    index = even_index(max(1, int((split.labels.texts_per_label() > 0).sum())), tree)
+    labels_per_text = len(split.labels.indices) / n_texts
+    levels, total = index.levels(), 0.0
+    for number, level in enumerate(levels):
+        blocks = float((-(-np.diff(level.child_ptr) // LANES)).mean())
+        last = number == len(levels) - 1
+        met = min(level.n_parents, labels_per_text)  # clusters that a text has a label in, at most
+        if number == 0 or (last and ranker.negatives == "all"):
+            met = level.n_parents
+        elif last and ranker.negatives == "matcher":
+            met = min(level.n_parents, met + ranker.n_recalled_of(index.n_clusters))
+        total += n_texts * met * blocks
+    return total
+
+
+def _evenly(n: int, at_most: int) -> np.ndarray[Any, Any]:
+    """At most so many rows of `n`, spread over all of them."""
+    return np.linspace(0, n - 1, min(n, at_most)).astype(np.int64)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -27,6 +26,7 @@ from longtail.data.dataset import TEXT, Split, Texts, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError, NotFittedError
+from longtail.machine import Needs as Needs
 from longtail.options import Options, merge
 from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.presets import load_preset
@@ -56,16 +56,6 @@ class Suggestion(NamedTuple):
     id: str
     name: str
     score: float
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What training will take, as far as it can be told before."""
-
-    memory_bytes: int
-    disk_bytes: int
-    relief: str
-    """Which options make it smaller."""
 
 
 class MethodOptions(Options):
@@ -191,8 +181,11 @@ class Method(ABC):
         """Further columns that are read where texts have them."""
         return ()
 
-    def needs(self, split: Split) -> Needs:
-        """What training on `split` will take."""
+    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
+        """What training on `split` will take; with `measure` also how long, by a few seconds of trying.
+
+        Parts that are trained one after the other are put together with `Needs.then`.
+        """
         return Needs(0, 0, "")
 
     def describe(self) -> dict[str, Any]:

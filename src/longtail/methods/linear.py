@@ -6,6 +6,7 @@ Parabel, Bonsai, DiSMEC and XR-Linear are settings of it (`longtail methods`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from longtail.ensemble import EnsembleOptions, combine
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree
 from longtail.labels.vectors import VectorOptions, label_vectors
-from longtail.linear.needs import linear_needs
+from longtail.linear.needs import linear_needs, linear_seconds
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.training import SolverOptions
 from longtail.linear.tree import LinearTree, SearchOptions, fit_tree, spread
@@ -131,10 +132,15 @@ class Linear(Method):
         found = dict.fromkeys(block.column for block in self.options.features.blocks if block.otherwise)
         return tuple(column for column in found if column not in self.columns)
 
-    def needs(self, split: Split) -> Needs:
+    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`."""
-        memory, disk = linear_needs(split, self.options.features, self.options.ranker, len(list(self._plans())))
-        return Needs(memory, disk, "ranker.threshold, ranker.n_recalled, features.blocks.*.max_features or n_seeds")
+        options: LinearOptions = self.options
+        needs = linear_needs(split, options.features, options.ranker, len(list(self._plans())))
+        if not measure:
+            return needs
+        new = self.from_options(options.plain())
+        seconds = linear_seconds(split, options.tree, options.ranker, lambda part: new.fit(part, threads=threads))
+        return replace(needs, seconds=seconds)
 
     def describe(self) -> dict[str, Any]:
         """Features, weights, and texts per cluster by label vector (X-BERT's figure 1)."""

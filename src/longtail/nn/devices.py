@@ -37,9 +37,18 @@ def may_compile() -> None:
 
 
 def compile_layers(layers: nn.ModuleList) -> None:
-    """Compile each layer, once for each shape of a batch: they are alike."""
+    """Compile each layer, once for each shape of a batch: they are alike.
+
+    Hooks of a layer stay outside: compiled code would be cut in pieces around them.
+    """
     for layer in layers:
-        layer.compile(dynamic=False)
+        layer.forward = torch.compile(layer.forward, dynamic=False)
+
+
+def plain_layers(layers: nn.ModuleList) -> None:
+    """Undo `compile_layers`."""
+    for layer in layers:
+        vars(layer).pop("forward", None)
 
 
 def gpu_bytes() -> int:

@@ -2,21 +2,23 @@
 
 A small encoder starts some thousand kernels a step, and starting them takes longer than running them. A graph records
 the forward and the backward pass of a shape once and replays them. Batches are always full and have few widths, so
-there are few graphs; they share their memory, because one pass is over before the next begins. Random numbers inside
-follow the generator's seed at each replay.
+there are few graphs; they share the memory of activations, because one pass is over before the next begins. Random
+numbers inside follow the generator's seed at each replay.
 
-A shape that cannot be recorded runs as it is.
+Warming up and recording happen on one stream: compiled code is compiled again for every other stream, which must not
+happen while recording.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from longtail.nn.devices import LOG
 from longtail.nn.encoders.base import Encoder
+
+_WARM_UP = 3
 
 
 class Graphs:
@@ -27,42 +29,66 @@ class Graphs:
         self.encoder, self.dtype = encoder, dtype
         self.active = True
         """Off where a step has several micro-batches: gradients live in memory that the next replay overwrites."""
-        self._passes: dict[tuple[int, ...], _Pass | None] = {}
-        self._pool = torch.cuda.graph_pool_handle()
+        self.pool = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream()
+        self.anchor = torch.zeros((), device="cuda", requires_grad=True)
+        self._passes: dict[tuple[int, ...], _Pass] = {}
 
     def __call__(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """See `Encoder.forward`."""
-        found = self._pass(ids, mask) if self.active and self.encoder.training and torch.is_grad_enabled() else None
-        if found is None:
+        """See `Encoder.forward`; parameters get their gradients in the backward pass, as from the encoder."""
+        if not (self.active and self.encoder.training and torch.is_grad_enabled()):
             return cast(Tensor, self.encoder(ids, mask))
-        return cast(Tensor, found(ids) if mask is None else found(ids, mask))
-
-    def _pass(self, ids: Tensor, mask: Tensor | None) -> _Pass | None:
         shape = (*ids.shape, mask is not None)
         if shape not in self._passes:
-            self._passes[shape] = self._recorded(ids, mask)
-        return self._passes[shape]
-
-    def _recorded(self, ids: Tensor, mask: Tensor | None) -> _Pass | None:
-        given = (ids.clone(),) if mask is None else (ids.clone(), mask.clone())
-        on = self.dtype is not None
-        try:
-            with torch.autocast("cuda", self.dtype or torch.bfloat16, enabled=on, cache_enabled=False):
-                made = _Pass(self.encoder)
-                return cast(_Pass, torch.cuda.make_graphed_callables(made, given, 3, True, self._pool))
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            LOG.info("batches of %s are not recorded as CUDA graphs: %s", tuple(ids.shape), error)
-            return None
+            self._passes[shape] = _Pass(self, ids, mask)
+        return cast(Tensor, _Replay.apply(self.anchor, self._passes[shape], ids, mask))
 
 
-class _Pass(nn.Module):
-    """What is recorded: a graph must not know arguments that are no tensors."""
+class _Pass:
+    """The two passes of one shape, recorded."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.encoder = encoder
+    def __init__(self, graphs: Graphs, ids: Tensor, mask: Tensor | None) -> None:
+        self.ids, self.mask = ids.clone(), None if mask is None else mask.clone()
+        self.parameters = [p for p in graphs.encoder.parameters() if p.requires_grad]
+        self.forward, self.backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        graphs.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(graphs.stream):
+            for _ in range(_WARM_UP):
+                made = self._run(graphs)
+                self._gradients(made, torch.zeros_like(made))
+            del made
+        torch.cuda.synchronize()
+        with torch.cuda.graph(self.forward, pool=graphs.pool, stream=graphs.stream):
+            vectors = self._run(graphs)
+        self.upper = torch.zeros_like(vectors)
+        with torch.cuda.graph(self.backward, pool=graphs.pool, stream=graphs.stream):
+            self.gradients = self._gradients(vectors, self.upper)
+        self.vectors = vectors.detach()
 
-    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        return cast(Tensor, self.encoder(ids, mask))
+    def _run(self, graphs: Graphs) -> Tensor:
+        on = graphs.dtype is not None
+        with torch.autocast("cuda", graphs.dtype or torch.bfloat16, enabled=on, cache_enabled=False):
+            return cast(Tensor, graphs.encoder(self.ids, self.mask))
+
+    def _gradients(self, vectors: Tensor, upper: Tensor) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(vectors, self.parameters, upper, allow_unused=True)
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, recorded: _Pass, ids: Tensor, mask: Tensor | None) -> Tensor:
+        ctx.recorded = recorded
+        recorded.ids.copy_(ids)
+        if mask is not None and recorded.mask is not None:
+            recorded.mask.copy_(mask)
+        recorded.forward.replay()
+        return recorded.vectors.detach()
+
+    @staticmethod
+    def backward(ctx: Any, upper: Tensor) -> tuple[None, None, None, None]:
+        recorded: _Pass = ctx.recorded
+        recorded.upper.copy_(upper)
+        recorded.backward.replay()
+        for parameter, gradient in zip(recorded.parameters, recorded.gradients, strict=True):
+            parameter.grad = gradient
+        return None, None, None, None

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longtail.errors import ConfigError, LongtailError
 from longtail.nn.averaging import Averager
@@ -30,6 +30,7 @@ from longtail.nn.devices import (
     compile_layers,
     gpu_bytes,
     may_compile,
+    plain_layers,
     seed_step,
 )
 from longtail.nn.graphs import Graphs
@@ -70,11 +71,10 @@ class Trainer:
         self.n_ranks = self.accelerator.num_processes
         self.compiled = options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda")
         self.network = network.to(self.device)
-        layers = getattr(network.encoder, "layers", None)
+        self.layers = network.encoder.layers() if self.compiled else nn.ModuleList()
         if self.compiled:
             may_compile()
-        if self.compiled and layers is not None:
-            compile_layers(layers())
+            compile_layers(self.layers)
         for table in network.head.tables().values():
             table.compiled = self.compiled
             table.gather = gathered if self.n_ranks > 1 else None
@@ -148,6 +148,7 @@ class Trainer:
             raise LongtailError(self._nan())
         self.network.eval()
         self.network.encode = self.graphs = None
+        plain_layers(self.layers)
         return self.at
 
     def _step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
@@ -184,8 +185,9 @@ class Trainer:
         for start in cuts:
             part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
             share = len(part) * self.n_ranks / size
-            with _synced(self, start == cuts[-1]), self.accelerator.autocast():
-                loss = self.model(part.to(self.device), share, show)
+            with _synced(self, start == cuts[-1]):
+                with self.accelerator.autocast():  # where nothing but the head's tables is trained, the model has none
+                    loss = self.model(part.to(self.device), share, show)
                 if loss.requires_grad:
                     self.accelerator.backward(loss)
             total += loss.detach()

@@ -50,6 +50,10 @@ class Encoder(nn.Module):
     def facts(self) -> dict[str, Any]:
         """What `restore` needs beside options and weights, as plain data."""
 
+    def layers(self) -> nn.ModuleList:
+        """Layers that are all alike and worth compiling, if it has such."""
+        return nn.ModuleList()
+
     @abstractmethod
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """One vector a text."""

@@ -129,13 +129,30 @@ class Transformer(Encoder):
             last = (lengths_of(ids, mask) - 1)[:, None]
             types = (torch.arange(ids.shape[1], device=ids.device) == last).long() * self.tokeniser_.last_type
             asked["token_type_ids"] = types
-        several = self.options.n_layers > 1
-        found = self.model(**asked, output_hidden_states=several, return_dict=True)
+        before, hooks = self._watched()
+        try:
+            found = self.model(**asked, return_dict=True)
+        finally:
+            for hook in hooks:
+                hook.remove()
         if self.options.pooling == "pooler":
             return cast(Tensor, found.pooler_output)
-        states = found.hidden_states[: -self.options.n_layers - 1 : -1] if several else [found.last_hidden_state]
         pool = self._pooler(ids, mask)
-        return torch.cat([pool(state) for state in states], 1) if several else pool(states[0])
+        vectors = [pool(state) for state in [found.last_hidden_state, *reversed(before)]]
+        return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
+
+    def _watched(self) -> tuple[list[Tensor], list[Any]]:
+        """What the layers before the last one give is put into the list, as far as pooling needs it.
+
+        The library's own way of returning hidden states puts hooks inside layers, which cut compiled code in pieces.
+        """
+        before: list[Tensor] = []
+
+        def keep(module: nn.Module, given: Any, made: Any) -> None:
+            before.append(made[0] if isinstance(made, tuple) else made)
+
+        wanted = list(self.layers())[-self.options.n_layers : -1]
+        return before, [layer.register_forward_hook(keep) for layer in wanted]
 
     @property
     def tokeniser_(self) -> Pieces:
