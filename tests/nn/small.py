@@ -1,0 +1,143 @@
+"""Small networks, texts for them to learn, and their training; as a program, one of several processes that train them.
+
+RANK=0 WORLD_SIZE=2 … python small.py FOLDER     writes the weights of each of CASES to FOLDER/<case>-<rank>.npz
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from longtail.labels.buckets import BucketOptions, build_buckets
+from longtail.labels.index import LabelIndex
+from longtail.nn.encoders.base import Encoder, EncoderOptions
+from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
+from longtail.nn.heads.base import Head, positions
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
+from longtail.nn.heads.table import TableOptions
+from longtail.nn.network import Network
+from longtail.nn.trainer import Trainer
+from longtail.nn.training import TrainingOptions
+from longtail.run import Run
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+WIDTH, N_WORDS, N_LABELS, N_TEXTS, LONGEST = 8, 40, 11, 30, 13
+
+
+class Ids:
+    """Stands for a tokeniser where texts are given as ids."""
+
+    pad_id, n_ids, max_tokens = 0, N_WORDS, LONGEST
+
+
+class Mean(Encoder):
+    """The mean of word vectors, and a layer above it."""
+
+    width = WIDTH
+    options_class = EncoderOptions
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.tokeniser: Any = Ids()
+        self.words = nn.Embedding(N_WORDS, WIDTH)
+        self.above = nn.Linear(WIDTH, WIDTH)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        words = self.dropout(self.words(ids))
+        share = torch.ones_like(ids, dtype=words.dtype) if mask is None else mask.to(words.dtype)
+        return self.above((words * share[:, :, None]).sum(1) / share.sum(1, keepdim=True).clamp(min=1))
+
+
+def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
+    table = TableOptions(chunk=4, storage=storage)
+    if kind == "dense":
+        return Dense(WIDTH, N_LABELS, table, **options)
+    if kind == "adaptive":
+        counts = np.arange(N_LABELS)[::-1]
+        return Adaptive(WIDTH, build_buckets(counts, BucketOptions(shares=(0.4, 0.3, 0.3))), AdaptiveOptions(**options))
+    parent = np.arange(N_LABELS, dtype=np.int32) % 4
+    index = LabelIndex((np.zeros(4, np.int32), np.sort(parent)))
+    return Shortlist(WIDTH, index, ShortlistOptions(n_clusters_ranked=2, bottleneck_width=6, **options), table)
+
+
+def a_network(kind: str = "dense", dropout: float = 0.0, frozen: bool = False, **options: Any) -> Network:
+    torch.manual_seed(0)
+    if kind == "adaptive":
+        options["dropout"] = dropout
+    network = Network(Mean(dropout), a_head(kind, **options), dropout)
+    if frozen:
+        network.encoder.requires_grad_(False)
+    return network
+
+
+def texts(n: int = N_TEXTS, seed: int = 0) -> tuple[TokenRows, LabelMatrix]:
+    """Words that tell the labels of their texts; the second text has none."""
+    rng = np.random.default_rng(seed)
+    lists = [sorted(rng.choice(N_LABELS, rng.integers(1, 4), replace=False).tolist()) for _ in range(n)]
+    lists[1:2] = [[]] if n > 1 else []
+    rows = [[*(1 + label for label in own), *rng.integers(20, N_WORDS, rng.integers(1, 10)).tolist()] for own in lists]
+    ptr = np.cumsum([0, *map(len, rows)])
+    return TokenRows(np.concatenate(rows).astype(np.uint16), ptr), LabelMatrix.from_lists(lists, N_LABELS)
+
+
+def places(labels: LabelMatrix, head: Head) -> LabelMatrix:
+    """Labels as the head numbers them."""
+    return labels if head.order is None else labels.renumber(positions(head.order, head.n_labels), len(head.order))
+
+
+def options(**more: Any) -> TrainingOptions:
+    """Ten steps of seven texts, all on a CPU, unless told otherwise."""
+    plain = {"n_steps": 10, "batch_size": 7, "rate": 1e-2, "device": "cpu", "averaging": {"kind": "none"}}
+    return TrainingOptions.of({**plain, **more})
+
+
+def train(
+    network: Network, run: Run | None = None, n_texts: int = N_TEXTS, validate: Any = None, **more: Any
+) -> Trainer:
+    """A trainer that has trained the network."""
+    tokens, labels = texts(n_texts)
+    trainer = Trainer(network, options(**more), 3, run or Run())
+    trainer.fit(tokens, places(labels, network.head), 0, LONGEST, validate)
+    return trainer
+
+
+def weights(network: Network) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "dense": ({}, {}),
+    "dense, cut": ({}, {"micro_batch": 2, "clip_norm": 0.5}),
+    "dense, an even batch": ({}, {"batch_size": 8}),
+    "dense, frozen encoder": ({"frozen": True}, {}),
+    "dense in bfloat16": ({"storage": "bfloat16"}, {}),
+    "shortlist": ({"kind": "shortlist", "compute": "masked"}, {}),
+    "shortlist, cut": ({"kind": "shortlist", "compute": "masked"}, {"micro_batch": 3}),
+    "shortlist, gathered": ({"kind": "shortlist", "compute": "gather"}, {"micro_batch": 2}),
+    "shortlist, frozen encoder": ({"kind": "shortlist", "frozen": True}, {}),
+    "shortlist, recall alone": ({"kind": "shortlist", "parts": "recall"}, {}),
+    "adaptive": ({"kind": "adaptive"}, {}),
+    "adaptive, cut": ({"kind": "adaptive"}, {"micro_batch": 1}),
+    "fewer texts than a batch": ({}, {"n_texts": 5}),
+    "averages": ({}, {"averaging": {"kind": "ema", "every": 2}}),
+}
+"""How networks are made, and how trained."""
+
+
+def main(folder: Path) -> None:
+    for case, (shape, training) in CASES.items():
+        network = a_network(**shape)
+        rank = train(network, **training).accelerator.process_index
+        np.savez(folder / f"{case}-{rank}.npz", **{n: v.float().numpy() for n, v in weights(network).items()})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
