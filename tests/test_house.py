@@ -19,7 +19,7 @@ SOURCE = Path(longtail.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine"}
-    | {"sparse"},
+    | {"sparse", "processes"},
     {"kernels", "engines", "run"},
     {"data", "text", "labels", "metrics", "ensemble", "propensity"},
     {"linear", "nn", "presets", "published"},

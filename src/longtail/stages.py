@@ -19,6 +19,7 @@ import numpy as np
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
 from longtail.persist import Folder, FolderWriter, write_folder
+from longtail.processes import is_main_process
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 T = TypeVar("T")
@@ -82,8 +83,13 @@ class FolderStages:
 
     @classmethod
     def open(cls, folder: str | Path, key: Any, resume: bool) -> FolderStages:
-        """Open the work folder of `key` (plain data); without `resume` whatever is there is cleared first."""
+        """Open the work folder of `key` (plain data); without `resume` whatever is there is cleared first.
+
+        The main process does that for all; the others only look for states that it has put there.
+        """
         folder = Path(folder)
+        if not is_main_process():
+            return FollowedStages(folder)
         name, wanted = folder / "key.json", json.dumps(key)
         try:
             found = _key_in(name) if resume else None
@@ -138,11 +144,27 @@ class FolderStages:
 
     def within(self, prefix: str) -> FolderStages:
         """See `Stages.within`."""
-        return FolderStages(self.folder, f"{self.prefix}{prefix}-")
+        return type(self)(self.folder, f"{self.prefix}{prefix}-")
 
     def close(self) -> None:
         """Remove the folder: the model is saved."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class FollowedStages(FolderStages):
+    """The work folder of the main process, seen by another one: stages are built again, nothing is written."""
+
+    def keep(
+        self, name: str, build: Callable[[], T], write: Callable[[FolderWriter, T], None], read: Callable[[Folder], T]
+    ) -> tuple[T, bool]:
+        """See `Stages.keep`; the main process may be writing this very stage."""
+        return build(), True
+
+    def put(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """See `Stages.put`: left to the main process."""
+
+    def close(self) -> None:
+        """Left to the main process."""
 
 
 def _key_in(file: Path) -> Any:

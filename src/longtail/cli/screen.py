@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Screen:
     """What one command shows."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+        self.quiet = quiet or not is_main_process()
 
     @cached_property
     def progress(self) -> Progress:

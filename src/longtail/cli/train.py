@@ -157,7 +157,11 @@ def check_room(model: Method, texts: Split, out: Path, free_memory: int | None, 
 def fit_and_save(
     model: Method, texts: Split, facts: dict[str, Any], out: Path, threads: int | None, resume: bool, screen: Screen
 ) -> None:
-    """Train and save a model; finished stages lie beside it until it stands."""
+    """Train and save a model; finished stages lie beside it until it stands.
+
+    Of several processes that train it together, only the main one goes on from here.
+    """
+    from longtail.processes import is_main_process
     from longtail.stages import FolderStages
 
     work = work_folder(out)
@@ -165,6 +169,8 @@ def fit_and_save(
         screen.note(f"{work} of an unfinished run is cleared; --resume would have gone on with it")
     try:
         model.fit(texts, threads=threads, progress=screen.progress, work=work, resume=resume)
+        if not is_main_process():
+            raise typer.Exit
         model.facts_ |= facts
         with screen.progress.step("save"):
             model.save(out)

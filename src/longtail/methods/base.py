@@ -30,6 +30,7 @@ from longtail.machine import Needs as Needs
 from longtail.options import Options, merge
 from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.presets import load_preset
+from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
 from longtail.registry import Registry
 from longtail.run import Run
@@ -142,8 +143,13 @@ class Method(ABC):
         return [Suggestion(ids[label], names[label], score) for label, score in pairs if label != NO_LABEL]
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a folder, in one step: an older model there is replaced only when this one stands."""
+        """Write the model to a folder, in one step: an older model there is replaced only when this one stands.
+
+        Of several processes that trained it together, the main one does that.
+        """
         self._check_fitted()
+        if not is_main_process():
+            return
         with write_folder(path, MODEL) as writer:
             self._save(writer)
             writer.table("labels", self.vocabulary_.table)

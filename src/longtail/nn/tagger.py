@@ -33,6 +33,7 @@ from longtail.nn.state import to_arrays, to_tensors
 from longtail.nn.trainer import Trainer
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
+from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
 from longtail.run import Run
 from longtail.text.tokens import TokenRows, tokenise
@@ -177,7 +178,7 @@ def _n_places(head: Head) -> int:
 
 
 def _tell_cut(tokens: TokenRows, limit: int) -> None:
-    if tokens.n_cut:
+    if tokens.n_cut and is_main_process():
         LOG.warning(
             "%s of the texts are longer than %d tokens (encoder.tokens.max_tokens, or the encoder's own limit) and are "
             "cut there", f"{tokens.n_cut / len(tokens):.2%}", limit,
