@@ -8,6 +8,8 @@ the real tokens, or the encoder's own pooler; of the last layer, or of several s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Self, cast
 
 import pyarrow as pa
@@ -25,6 +27,8 @@ from longtail.text.pieces import Pieces
 _NO_LIMIT = 1 << 20
 _SQUARE_MASKS = {"bert", "distilbert", "roberta", "xlm-roberta"}
 """Architectures that take a mask (B, 1, 1, T) as it is; from (B, T) they would ask the device whether all is true."""
+_TIME_FIRST = {"xlnet"}
+"""Architectures whose layers pass states on as (T, B, d)."""
 
 
 class TransformerOptions(EncoderOptions):
@@ -62,6 +66,11 @@ class Transformer(Encoder):
         sdpa = getattr(model.config, "_attn_implementation", None) == "sdpa"
         self._square = sdpa and model.config.model_type in _SQUARE_MASKS
         if options.checkpointing:
+            if not model.supports_gradient_checkpointing:
+                name = model.config.model_type
+                raise ConfigError(
+                    f"encoder.checkpointing: {name} cannot do that; use training.micro_batch to save memory"
+                )
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if options.trainable_layers is not None:
             model.requires_grad_(False)
@@ -79,7 +88,7 @@ class Transformer(Encoder):
         if lost:
             raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
         _set_dropout(model, options.dropout)
-        limit = min(options.tokens.max_tokens, _limit(model.config))
+        limit = min(options.tokens.max_tokens, _limit(model))
         pad, mark = tokenizer.pad_token_id, tokenizer.cls_token_id
         pieces = Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, mark)
         return cls(model, pieces, options, {"name": options.model, "source": found.source})
@@ -131,7 +140,8 @@ class Transformer(Encoder):
             asked["token_type_ids"] = types
         before, hooks = self._watched()
         try:
-            found = self.model(**asked, return_dict=True)
+            with _same_when_recorded():
+                found = self.model(**asked, return_dict=True)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -149,7 +159,8 @@ class Transformer(Encoder):
         before: list[Tensor] = []
 
         def keep(module: nn.Module, given: Any, made: Any) -> None:
-            before.append(made[0] if isinstance(made, tuple) else made)
+            state = made[0] if isinstance(made, tuple) else made
+            before.append(state.transpose(0, 1) if self.model.config.model_type in _TIME_FIRST else state)
 
         wanted = list(self.layers())[-self.options.n_layers : -1]
         return before, [layer.register_forward_hook(keep) for layer in wanted]
@@ -178,17 +189,38 @@ class Transformer(Encoder):
         return lambda states: (states * share[:, :, None].to(states.dtype)).sum(1)
 
 
-def _limit(config: Any) -> int:
-    """Tokens that an encoder can read; RoBERTa's positions begin behind its padding id."""
-    most = int(getattr(config, "max_position_embeddings", 0) or _NO_LIMIT)
-    shifted = config.model_type in {"roberta", "xlm-roberta", "camembert"}
-    return most - int(config.pad_token_id or 0) - 1 if shifted else most
+@contextmanager
+def _same_when_recorded() -> Iterator[None]:
+    """While a CUDA graph is recorded, `transformers` 5.17 makes a mask where none is needed: other code, slower."""
+    if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
+        yield
+        return
+    from transformers import masking_utils
+
+    before = masking_utils.is_tracing
+    masking_utils.is_tracing = lambda *given: False
+    try:
+        yield
+    finally:
+        masking_utils.is_tracing = before
+
+
+def _limit(model: Any) -> int:
+    """Tokens that an encoder can read; positions of RoBERTa and its kin begin behind the padding id."""
+    most = int(getattr(model.config, "max_position_embeddings", 0) or 0)
+    if most < 1:  # XLNet says -1
+        return _NO_LIMIT
+    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
+    skipped = [table.padding_idx + 1 for table in tables if getattr(table, "padding_idx", None) is not None]
+    return most - max(skipped, default=0)
 
 
 def _set_dropout(model: Any, share: float | None) -> None:
-    if share is not None:
-        for module in model.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = share
-            elif hasattr(module, "dropout_prob"):
-                module.dropout_prob = share
+    """Layers of dropout, and shares that attention keeps as plain numbers."""
+    if share is None:
+        return
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = share
+        for name in [name for name, value in vars(module).items() if "dropout" in name and isinstance(value, float)]:
+            setattr(module, name, share)

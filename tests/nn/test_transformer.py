@@ -1,0 +1,265 @@
+"""The transformer encoder beside plain `transformers`, for each family that pooling or masks treat differently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import Tensor
+
+from longtail.errors import ConfigError
+from longtail.nn.encoders.transformer import Transformer, TransformerOptions
+from longtail.nn.state import to_arrays, to_tensors
+from longtail.persist import Folder, write_folder
+from longtail.text.pieces import Pieces
+from longtail.text.tokens import tokenise
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *["the", "cat", "sat", "on", "a", "mat", "and", "dog"]]
+TEXTS = pa.table({"text": ["the cat sat on the mat", "a dog", "the dog and the cat sat on a mat and on a mat"]})
+WIDTH, DEPTH = 16, 3
+PLAIN = {"vocab_size": len(WORDS), "num_hidden_layers": DEPTH, "num_attention_heads": 2, "hidden_size": WIDTH}
+BERTS = {**PLAIN, "intermediate_size": 24, "max_position_embeddings": 30, "pad_token_id": 0}
+
+
+def config_of(family: str) -> Any:
+    import transformers
+
+    return {
+        "bert": lambda: transformers.BertConfig(**BERTS),
+        "roberta": lambda: transformers.RobertaConfig(**BERTS),
+        "electra": lambda: transformers.ElectraConfig(**BERTS, embedding_size=WIDTH),
+        "mpnet": lambda: transformers.MPNetConfig(**{**BERTS, "pad_token_id": 1}),
+        "distilbert": lambda: transformers.DistilBertConfig(
+            vocab_size=len(WORDS), n_layers=DEPTH, n_heads=2, dim=WIDTH, hidden_dim=24, max_position_embeddings=30
+        ),
+        "xlnet": lambda: transformers.XLNetConfig(
+            vocab_size=len(WORDS), n_layer=DEPTH, n_head=2, d_model=WIDTH, d_inner=24, pad_token_id=0
+        ),
+        "modernbert": lambda: transformers.ModernBertConfig(
+            **BERTS,
+            local_attention=8,
+            cls_token_id=2,
+            sep_token_id=3,
+            bos_token_id=2,
+            eos_token_id=3,
+            attention_dropout=0.1,
+        ),
+    }[family]()
+
+
+FAMILIES = ["bert", "roberta", "electra", "distilbert", "xlnet", "modernbert"]
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def pieces(family: str = "bert", limit: int = 30) -> Pieces:
+    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    single = "$A:0 [SEP]:0 [CLS]:2" if family == "xlnet" else "[CLS] $A [SEP]"
+    made.post_processor = processors.TemplateProcessing(single=single, special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    return Pieces(made, limit, 0, 2)
+
+
+def an_encoder(family: str = "bert", **options: Any) -> Transformer:
+    torch.manual_seed(0)
+    made = Transformer.from_config(config_of(family), TransformerOptions(**options), pieces(family))
+    return made.eval()
+
+
+def padded(encoder: Transformer, width: int = 16) -> tuple[Tensor, Tensor]:
+    tokens = tokenise(TEXTS, encoder.tokeniser)
+    ids, lengths = tokens.padded(torch.arange(3).numpy(), width, encoder.tokeniser.pad_id)
+    return torch.from_numpy(ids).long(), torch.arange(width) < torch.from_numpy(lengths)[:, None]
+
+
+def plain_states(encoder: Transformer, text: int) -> tuple[Tensor, ...]:
+    """Hidden states (1, T, d) of one text by itself, from `transformers` alone; the embeddings' first."""
+    ids, mask = padded(encoder)
+    own = ids[[text], : int(mask[text].sum())]
+    asked: dict[str, Any] = {"input_ids": own, "output_hidden_states": True}
+    if encoder.tokeniser.cls_last:
+        asked["token_type_ids"] = torch.where(torch.arange(own.shape[1]) == own.shape[1] - 1, 2, 0)[None]
+    return encoder.model(**asked).hidden_states
+
+
+@every_family
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+@pytest.mark.parametrize("pooling", ["cls", "first", "last", "mean"])
+@torch.no_grad()
+def test_vectors_are_pooled_from_the_last_layers_side_by_side_the_last_one_first(
+    family: str, n_layers: int, pooling: str
+) -> None:
+    encoder = an_encoder(family, pooling=pooling, n_layers=n_layers)
+    assert encoder.width == n_layers * WIDTH
+    found = encoder(*padded(encoder))
+    assert found.shape == (3, encoder.width)
+    kind = {"cls": "last" if family == "xlnet" else "first"}.get(pooling, pooling)
+    for text in range(3):
+        states = plain_states(encoder, text)[: -n_layers - 1 : -1]
+        pool = {"first": lambda s: s[0, 0], "last": lambda s: s[0, -1], "mean": lambda s: s[0].mean(0)}[kind]
+        assert torch.allclose(found[text], torch.cat([pool(state) for state in states]), atol=1e-5)
+
+
+@every_family
+@torch.no_grad()
+def test_the_first_columns_are_those_of_the_last_layer_alone(family: str) -> None:
+    one, three = an_encoder(family), an_encoder(family, n_layers=3)
+    assert torch.allclose(three(*padded(three))[:, :WIDTH], one(*padded(one)), atol=1e-6)
+
+
+@every_family
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@torch.no_grad()
+def test_padding_changes_nothing(family: str, pooling: str) -> None:
+    encoder = an_encoder(family, pooling=pooling, n_layers=2)
+    wide, narrow = encoder(*padded(encoder, 25)), encoder(*padded(encoder, 15))
+    assert torch.allclose(wide, narrow, atol=1e-5)
+    ids, mask = padded(encoder)
+    own = ids[[0], : int(mask[0].sum())]
+    assert torch.allclose(encoder(own, None)[0], wide[0], atol=1e-5)
+    assert torch.allclose(encoder(own, torch.ones_like(own, dtype=torch.bool))[0], wide[0], atol=1e-5)
+
+
+@every_family
+def test_a_text_of_padding_alone_gives_finite_numbers_and_gradients(family: str) -> None:
+    encoder = an_encoder(family, pooling="mean", n_layers=2).train()
+    ids, mask = padded(encoder)
+    ids[1], mask[1] = 0, False
+    encoder(ids, mask).square().sum().backward()
+    assert torch.isfinite(encoder(ids, mask)).all()
+    assert all(torch.isfinite(value.grad).all() for value in encoder.parameters() if value.grad is not None)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "xlnet"])
+def test_computing_states_again_gives_the_same_vectors_and_gradients(family: str) -> None:
+    found = []
+    for checkpointing in (False, True):
+        encoder = an_encoder(family, n_layers=2, checkpointing=checkpointing, dropout=0.0).train()
+        vectors = encoder(*padded(encoder))
+        vectors.square().sum().backward()
+        found.append((vectors.detach(), {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}))
+    (one, gradients), (two, others) = found
+    assert torch.allclose(one, two, atol=1e-6)
+    assert gradients.keys() == others.keys()
+    assert all(torch.allclose(gradients[name], others[name], atol=1e-5) for name in gradients)
+
+
+def test_an_encoder_that_cannot_compute_states_again_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"encoder.checkpointing: xlnet cannot .*micro_batch"):
+        an_encoder("xlnet", checkpointing=True)
+
+
+@every_family
+@torch.no_grad()
+def test_dropout_is_set_wherever_the_encoder_has_some(family: str) -> None:
+    encoder = an_encoder(family)
+    set_dropout(encoder, 0.0)
+    quiet, given = encoder.eval()(*padded(encoder)), padded(encoder)
+    assert torch.equal(encoder.train()(*given), quiet)
+    set_dropout(encoder, 0.9)
+    one, two = encoder(*given), encoder(*given)
+    assert not torch.allclose(one, two)
+    assert torch.equal(encoder.eval()(*given), quiet)
+
+
+def set_dropout(encoder: Transformer, share: float) -> None:
+    from longtail.nn.encoders.transformer import _set_dropout
+
+    _set_dropout(encoder.model, share)
+
+
+@every_family
+@torch.no_grad()
+def test_a_saved_encoder_comes_back_without_the_hub(family: str, tmp_path: Path) -> None:
+    encoder = an_encoder(family, n_layers=2)
+    with write_folder(tmp_path / "e", "test") as writer:
+        encoder.tokeniser.save(writer, "e-tokeniser")
+        writer.arrays("e", to_arrays(encoder.state_dict()))
+        writer.manifest["facts"] = encoder.facts()
+    folder = Folder(tmp_path / "e", "test")
+    again = Transformer.restore(encoder.options, folder.manifest["facts"], folder, "e").eval()
+    again.load_state_dict(to_tensors(folder.arrays("e")), assign=True)
+    assert torch.equal(again(*padded(again)), encoder(*padded(encoder)))
+    assert again.tokeniser.encode(["the cat"]) == encoder.tokeniser.encode(["the cat"])
+
+
+def test_xlnet_has_its_mark_at_the_end_with_a_type_of_its_own() -> None:
+    encoder = an_encoder("xlnet")
+    assert encoder.tokeniser.cls_last
+    assert encoder.tokeniser.last_type == 2
+    (ids,), _ = encoder.tokeniser.encode(["a dog"])
+    assert [WORDS[i] for i in ids] == ["a", "dog", "[SEP]", "[CLS]"]
+    bert = an_encoder("bert")
+    assert not bert.tokeniser.cls_last
+    assert bert.tokeniser.last_type == 0
+
+
+@torch.no_grad()
+def test_the_type_of_the_mark_reaches_the_encoder() -> None:
+    encoder = an_encoder("xlnet")
+    found = encoder(*padded(encoder))
+    encoder.tokeniser.last_type = 0
+    assert not torch.allclose(encoder(*padded(encoder)), found)
+
+
+@torch.no_grad()
+def test_the_pooler_of_an_encoder_is_used_as_it_is() -> None:
+    encoder = an_encoder("bert", pooling="pooler")
+    ids, mask = padded(encoder)
+    plain = encoder.model(input_ids=ids, attention_mask=mask.long()).pooler_output
+    assert torch.allclose(encoder(ids, mask), plain, atol=1e-6)
+    assert encoder.width == WIDTH
+    assert an_encoder("bert").model.pooler is None  # no weights that nothing reads
+
+
+@every_family
+@pytest.mark.parametrize("n_trained", [0, 1, 3])
+def test_only_the_last_layers_are_trained_where_that_is_asked_for(family: str, n_trained: int) -> None:
+    encoder = an_encoder(family, trainable_layers=n_trained)
+    trained = {n for n, p in encoder.named_parameters() if p.requires_grad}
+    layers = list(encoder.layers())
+    assert len(layers) == DEPTH
+    inside = {id(p) for layer in layers[DEPTH - n_trained :] for p in layer.parameters()}
+    assert {id(p) for n, p in encoder.named_parameters() if n in trained} == inside
+    assert bool(trained) == bool(n_trained)
+
+
+def test_more_layers_than_there_are_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"encoder.n_layers must be at most 3 .*got 4"):
+        an_encoder("bert", n_layers=4)
+
+
+# How long texts may be
+
+
+def test_texts_are_as_long_as_the_encoder_has_positions(tiny_encoder: Path) -> None:
+    options = TransformerOptions.of({"model": str(tiny_encoder)})
+    encoder = Transformer.create(options, TEXTS)
+    assert encoder.tokeniser.max_tokens == 62
+    (ids,), n_cut = encoder.tokeniser.encode([" ".join(["word1a"] * 100)])
+    assert len(ids) == 62
+    assert n_cut == 1
+    encoder(torch.tensor([ids]), None)
+
+
+@pytest.mark.parametrize("family", ["roberta", "mpnet", "bert", "xlnet"])
+@torch.no_grad()
+def test_the_longest_text_fits_and_one_more_token_would_not(family: str, tmp_path: Path) -> None:
+    from transformers import AutoModel, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    config = config_of(family)
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    marks = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=pieces(family)._tokenizer, **marks).save_pretrained(tmp_path)
+    encoder = Transformer.create(TransformerOptions.of({"model": str(tmp_path)}), TEXTS).eval()
+    (ids,), _ = encoder.tokeniser.encode([" ".join(["cat"] * 1000)])
+    known = {"roberta": 30 - 0 - 1, "mpnet": 30 - 2, "bert": 30, "xlnet": 512}
+    assert len(ids) == known[family]
+    assert torch.isfinite(encoder(torch.tensor([ids]), None)).all()
+    if family != "xlnet":  # it has no positions that could end
+        with pytest.raises((IndexError, RuntimeError)):
+            encoder(torch.tensor([[*ids, 3]]), None)
