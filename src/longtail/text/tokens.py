@@ -114,8 +114,6 @@ def tokenise(
 def joined(texts: pa.Table, columns: Sequence[str]) -> list[str]:
     """The fields of each text in one string; those that a text lacks are left out."""
     found = [texts[name].to_pylist() for name in columns if name in texts.column_names]
-    if len(found) == 1:
-        return list(found[0])
     return [" ".join(part for part in parts if part) for parts in zip(*found, strict=True)]
 
 
