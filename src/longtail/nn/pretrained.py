@@ -61,6 +61,16 @@ def load_tokenizer(found: Found) -> Any:
     return tokenizer
 
 
+def load_config(found: Found) -> Any:
+    """The `transformers` config of an encoder: its shape."""
+    from transformers import AutoConfig
+
+    with quiet(), _reachable(found, "config"):
+        config = AutoConfig.from_pretrained(found.place)
+    config.dtype = "float32"
+    return config
+
+
 def load_weights(found: Found, **options: Any) -> tuple[Any, set[str]]:
     """The `transformers` model of an encoder, and the names of weights that it did not bring."""
     import torch
@@ -96,10 +106,12 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def _reachable(found: Found, what: str) -> Iterator[None]:
-    """Turn what the library says of a missing file or network into one line."""
+    """Turn what the library says of a missing or damaged file, or of the network, into one line."""
+    from safetensors import SafetensorError
+
     try:
         yield
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
         if Path(found.place).is_dir():
             reason = " ".join(str(error).split())[:200]
             raise ConfigError(f"encoder.model: the {what} of {found.place} cannot be read: {reason}") from error
