@@ -25,6 +25,8 @@ def choose_precision(wanted: str, device: torch.device) -> str:
         if device.type != "cuda":
             return "no"
         return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    if wanted == "fp16" and device.type != "cuda":
+        raise ConfigError("training.precision must be fp32 or bf16 on a CPU, got fp16")
     return "no" if wanted == "fp32" else wanted
 
 
@@ -54,6 +56,11 @@ def plain_layers(layers: nn.ModuleList) -> None:
 def gpu_bytes() -> int:
     """Most GPU memory that was used so far; 0 without a GPU."""
     return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else 0
+
+
+def free_gpu_bytes() -> int | None:
+    """GPU memory that is free; None without a GPU."""
+    return int(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else None
 
 
 def seed_step(*numbers: int) -> None:
