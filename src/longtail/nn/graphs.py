@@ -41,7 +41,8 @@ class Graphs:
         shape = (*ids.shape, mask is not None)
         if shape not in self._passes:
             self._passes[shape] = _Pass(self, ids, mask)
-        return cast(Tensor, _Replay.apply(self.anchor, self._passes[shape], ids, mask))
+        made: Tensor = _Replay.apply(self.anchor, self._passes[shape], ids, mask)  # type: ignore[no-untyped-call]
+        return made
 
 
 class _Pass:

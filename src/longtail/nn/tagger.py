@@ -41,7 +41,8 @@ from longtail.types import LabelMatrix, TopK
 
 MakeHead = Callable[[int], Head]
 """Makes the head for text vectors of a width."""
-_VALIDATION_TEXTS = 4000
+VALIDATION_TEXTS = 4000
+"""Held out for choosing weights, at most."""
 
 
 @dataclass(eq=False)
@@ -78,6 +79,7 @@ class Tagger:
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
             _tell_cut(tokens, made.tokeniser.max_tokens)
             places = labels.renumber(_places(network.head, labels.n_labels), _n_places(network.head))
+            network.head.begin(places)
             tagger = cls(network, encoder)
             trainer = Trainer(network, training, seed, run)
             tagger.facts = tagger._train(trainer, tokens, places, training, seed)
@@ -92,7 +94,7 @@ class Tagger:
             at = trainer.fit(tokens, places, pad_id, widest)
             return {"n_steps": at.step, "cut": cut}
         drawn = np.random.default_rng([seed, 2]).permutation(len(tokens))
-        n_held = max(1, min(_VALIDATION_TEXTS, int(len(tokens) * training.validation)))
+        n_held = max(1, min(VALIDATION_TEXTS, int(len(tokens) * training.validation)))
         held, kept = np.sort(drawn[:n_held]), np.sort(drawn[n_held:])
         held_tokens, truth = tokens.take(held), places.take(held)
         counts = np.bincount(places.take(kept).indices, minlength=places.n_labels)

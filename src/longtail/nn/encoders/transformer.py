@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from longtail.errors import ConfigError
 from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
-from longtail.nn.pretrained import DEFAULT, find, load_tokenizer, load_weights, quiet
+from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.pieces import Pieces
@@ -88,10 +88,19 @@ class Transformer(Encoder):
         if lost:
             raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
         _set_dropout(model, options.dropout)
-        limit = min(options.tokens.max_tokens, _limit(model))
-        pad, mark = tokenizer.pad_token_id, tokenizer.cls_token_id
-        pieces = Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, mark)
-        return cls(model, pieces, options, {"name": options.model, "source": found.source})
+        origin = {"name": options.model, "source": found.source}
+        return cls(model, _pieces(tokenizer, model, options), options, origin)
+
+    @classmethod
+    def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
+        """See `Encoder.outline`: of an encoder of the hub, only config and tokenizer are fetched."""
+        found = find(options.model)
+        tokenizer, config = load_tokenizer(found), load_config(found)
+        with torch.device("meta"):
+            made = cls.from_config(config, options, None)
+        _set_dropout(made.model, options.dropout)
+        made.tokeniser = _pieces(tokenizer, made.model, options)
+        return made
 
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
@@ -195,14 +204,22 @@ def _same_when_recorded() -> Iterator[None]:
     if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
         yield
         return
-    from transformers import masking_utils
+    import transformers.masking_utils
 
-    before = masking_utils.is_tracing
-    masking_utils.is_tracing = lambda *given: False
+    masks: Any = transformers.masking_utils
+    before = masks.is_tracing
+    masks.is_tracing = lambda *given: False
     try:
         yield
     finally:
-        masking_utils.is_tracing = before
+        masks.is_tracing = before
+
+
+def _pieces(tokenizer: Any, model: Any, options: TransformerOptions) -> Pieces:
+    """The tokeniser of an encoder, with its limit."""
+    limit = min(options.tokens.max_tokens, _limit(model))
+    pad, mark = tokenizer.pad_token_id, tokenizer.cls_token_id
+    return Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, mark)
 
 
 def _limit(model: Any) -> int:

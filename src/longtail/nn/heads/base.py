@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from longtail.nn.batch import Targets
+from longtail.types import LabelMatrix
 
 if TYPE_CHECKING:
     from longtail.nn.heads.table import LabelTable
@@ -57,6 +58,9 @@ class Head(nn.Module):
 
         A head that looks only at a shortlist may find fewer: the rest of a row has place −1 and score −inf.
         """
+
+    def begin(self, places: LabelMatrix) -> None:
+        """Look at the labels of the training texts, as places, before the first step."""
 
     def step(self, step: Step) -> None:
         """Update what this head trains itself, with all that `loss` was given since the last step."""

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import Head, Step, working_dtype
 from longtail.nn.heads.table import LabelTable, Loss, TableOptions, Work
+from longtail.types import LabelMatrix
 
 _BLOCK = 64
 """Neighbouring labels of which only the best is looked at first."""
@@ -33,17 +32,15 @@ class Dense(Head):
         n_labels: int,
         options: TableOptions | None = None,
         loss: Loss = "bce",
-        counts: NDArray[np.int64] | None = None,
-        n_texts: int = 0,
     ) -> None:
-        """`counts` (n_labels,) of `n_texts` training texts set the bias to each label's log odds (bce only)."""
         super().__init__()
         self.n_labels = n_labels
         self.table = LabelTable(n_labels, width, options or TableOptions(), loss)
         self.works: list[Work] = []
-        if counts is not None and loss == "bce" and self.table.bias is not None:
-            share = (counts + 0.5) / (n_texts + 1.0)
-            self.table.bias.data = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
+
+    def begin(self, places: LabelMatrix) -> None:
+        """See `Head.begin`."""
+        self.table.begin(places.texts_per_label(), places.n_texts)
 
     def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
         """See `Head.loss`; the sum over labels, which Adam cannot tell from their mean."""

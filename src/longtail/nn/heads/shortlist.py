@@ -46,6 +46,7 @@ from longtail.nn.heads.candidates import (
 from longtail.nn.heads.dense import given_gradient
 from longtail.nn.heads.table import LabelTable, RowWork, TableOptions, Work
 from longtail.options import Options
+from longtail.types import LabelMatrix
 
 Mode: TypeAlias = Literal["paper", "code", "fixed"]
 _FEW = 20
@@ -136,6 +137,11 @@ class Shortlist(Head):
         scores = torch.full((len(own), self.n_clusters), -torch.inf, device=vectors.device)
         first_best = torch.arange(own.shape[1], 0, -1.0, device=vectors.device).expand(own.shape)
         return choose(scores.scatter_(1, own, first_best), positives, own.shape[1])
+
+    def begin(self, places: LabelMatrix) -> None:
+        """See `Head.begin`: the recall starts from how frequent clusters are."""
+        cluster_of = np.arange(len(self.order)) // self.size
+        self.recall.begin(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
 
     def step(self, step: Step) -> None:
         """See `Head.step`."""

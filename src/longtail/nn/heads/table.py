@@ -46,6 +46,9 @@ class TableOptions(Options):
     """sgd: what is kept of the last direction."""
     storage: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 halves the memory; updates are then rounded up or down at random, so that small ones are not lost."""
+    prior: bool = True
+    """Start from each label's frequency: its bias is its log odds in training (−1 with a hinge). Otherwise the first
+    epoch goes by while hundreds of wrong labels a text are pushed down, and the encoder with them."""
     chunk: PositiveInt = 1 << 16
     """Labels whose logits are held at once."""
 
@@ -129,6 +132,15 @@ class LabelTable(nn.Module):
     def offset(self) -> Tensor | None:
         """What is added to each logit, (n_rows,)."""
         return self.bias if self.shut is None else self.shut
+
+    def begin(self, counts: NDArray[np.int64], n_texts: int) -> None:
+        """Set the bias by how many of the training texts each row has."""
+        if self.bias is None or not self.options.prior:
+            return
+        share = (counts + 0.5) / (n_texts + 1.0)
+        odds = np.log(share / (1 - share)) if self.loss_kind == "bce" else np.full(len(counts), -1.0)
+        with torch.no_grad():
+            self.bias.copy_(torch.from_numpy(odds.astype(np.float32)))
 
     def gradient(self, work: Work, show: bool) -> tuple[Tensor, Tensor | None]:
         """Gradient of the vectors (B, d) float32 of the sum over labels, a text; with `show`, also that sum (B,)."""
