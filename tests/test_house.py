@@ -18,7 +18,7 @@ from longtail.methods import create_method
 SOURCE = Path(longtail.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine"}
+    {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine", "log"}
     | {"sparse", "processes"},
     {"kernels", "engines", "run"},
     {"data", "text", "labels", "metrics", "ensemble", "propensity"},

@@ -121,10 +121,19 @@ def test_saturated_scores_are_still_ordered_by_logit() -> None:
 
 
 def test_labels_begin_at_their_log_odds() -> None:
-    head = Dense(3, 2, counts=np.array([0, 50]), n_texts=99)
+    places = LabelMatrix.from_lists([[1]] * 50 + [[]] * 49, 2)
+    head = Dense(3, 2)
+    head.begin(places)
     scores, labels = head.top_k(torch.zeros(1, 3), 2)
     assert labels.tolist() == [[1, 0]]
     assert scores[0].tolist() == pytest.approx([0.505, 0.005], abs=1e-6)
+    plain = Dense(3, 2, TableOptions(prior=False))
+    plain.begin(places)
+    assert plain.top_k(torch.zeros(1, 3), 2)[0].tolist() == [[0.5, 0.5]]
+    hinge = Dense(3, 2, loss="squared_hinge")
+    hinge.begin(places)
+    assert hinge.table.bias is not None
+    assert hinge.table.bias.tolist() == [-1, -1]  # no loss for labels that a text has not
 
 
 def test_hinge_scores_lie_between_0_and_1_in_the_order_of_margins() -> None:

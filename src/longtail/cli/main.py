@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 
 from longtail.cli import data, demo, evaluate, predict, reproduce, show, train
 from longtail.errors import LongtailError
+from longtail.log import LOG
 
 app = typer.Typer(
     name="longtail",
@@ -59,6 +61,7 @@ def longtail(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _show_notes()
     try:
         code = app(given or ["--help"], prog_name="longtail", standalone_mode=False)
     except LongtailError as error:
@@ -72,6 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+class _Notes(logging.Handler):
+    """What the library has to say, as notes on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(f"note: {record.getMessage()}", err=True)
+
+
+def _show_notes() -> None:
+    if not any(isinstance(handler, _Notes) for handler in LOG.handlers):
+        LOG.addHandler(_Notes(logging.WARNING))
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from longtail.errors import ConfigError
-
-LOG = logging.getLogger("longtail")
+from longtail.log import LOG
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -30,10 +29,43 @@ def choose_precision(wanted: str, device: torch.device) -> str:
     return "no" if wanted == "fp32" else wanted
 
 
+class _InOneLine(logging.Filter):
+    """Of what cannot be compiled torch writes pages, again and again; a line is enough, once."""
+
+    told = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether torch may write it."""
+        text = record.getMessage()
+        if "WON'T CONVERT" not in text:
+            return True
+        self.tell(text)
+        return False
+
+    def tell(self, text: str) -> None:
+        """Say it in our words."""
+        reasons = [line for line in text.splitlines() if line and not line.startswith((" ", "Set TORCH"))]
+        if not self.told:
+            LOG.warning("what cannot be compiled runs as it is, slower (%s)", reasons[-1] if reasons else text)
+        self.told = True
+
+
+_IN_ONE_LINE = _InOneLine()
+
+
+def compiling_failed(error: RuntimeError) -> bool:
+    """Whether an error comes from the compiler; such of backward passes reach us. Says so, once."""
+    if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        return False
+    _IN_ONE_LINE.tell(str(error))
+    return True
+
+
 def may_compile() -> None:
     """From now on, what cannot be compiled runs as it is."""
     import torch._dynamo as dynamo
 
+    logging.getLogger("torch._dynamo.convert_frame").addFilter(_IN_ONE_LINE)
     dynamo.config.suppress_errors = True
     dynamo.config.recompile_limit = max(64, int(dynamo.config.recompile_limit))
 

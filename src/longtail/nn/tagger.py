@@ -22,8 +22,9 @@ import torch
 from numpy.typing import NDArray
 
 from longtail.engines.local import LocalEngine
+from longtail.log import LOG
 from longtail.metrics import MetricOptions, evaluate
-from longtail.nn.devices import LOG, choose_device
+from longtail.nn.devices import choose_device
 from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.encoders.choice import ENCODERS
 from longtail.nn.heads.base import Head

@@ -19,15 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError, LongtailError
+from longtail.log import LOG
 from longtail.nn.averaging import Averager
 from longtail.nn.batch import Batch
 from longtail.nn.batches import Plan, ahead
 from longtail.nn.checkpoint import Kept, Progressed, copy_into, finite, load, save
 from longtail.nn.devices import (
-    LOG,
     choose_device,
     choose_precision,
     compile_layers,
+    compiling_failed,
     gpu_bytes,
     may_compile,
     plain_layers,
@@ -104,8 +105,8 @@ class Trainer:
         """Train on texts and their places of labels; `validate` gives a score of the network as it is."""
         options = self.options
         longest = min(max_width, int(tokens.lengths().max()))
-        step_width = -(-longest // (16 * _WIDTHS)) * 16 if self.compiled else _WIDTH_STEP
-        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, step_width, max_width)
+        width = step_width(longest, self.compiled)
+        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width)
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
@@ -160,11 +161,15 @@ class Trainer:
             except torch.cuda.OutOfMemoryError as error:
                 if min(self.at.micro_batch, len(batch)) <= 1 or self.n_ranks > 1:
                     raise LongtailError(self._full(step)) from error
-            self.at.micro_batch = min(self.at.micro_batch, len(batch)) // 2
-            LOG.warning(
-                "the GPU's memory is full: micro-batches of %d texts from step %d on, still %d texts a step",
-                self.at.micro_batch, step, size,
-            )  # fmt: skip
+                self.at.micro_batch = min(self.at.micro_batch, len(batch)) // 2
+                LOG.warning(
+                    "the GPU's memory is full: micro-batches of %d texts from step %d on, still %d texts a step",
+                    self.at.micro_batch, step, size,
+                )  # fmt: skip
+            except RuntimeError as error:
+                if not (self.compiled and compiling_failed(error)) or self.n_ranks > 1:
+                    raise
+                self._use_plain_code()
             self.network.head.forget()
             if self.optimizer is not None:
                 self.optimizer.zero_grad(set_to_none=True)
@@ -174,6 +179,13 @@ class Trainer:
         except torch.cuda.OutOfMemoryError as error:  # a part of the weights may be new already: no second try
             raise LongtailError(self._full(step)) from error
         return loss
+
+    def _use_plain_code(self) -> None:
+        """Compile nothing from now on; batches stay as wide as they are."""
+        self.compiled, self.network.encode, self.graphs = False, None, None
+        plain_layers(self.layers)
+        for table in self.network.head.tables().values():
+            table.compiled = False
 
     def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
         """Those of a batch of `size` texts, of which this process has a part; gives the loss."""
@@ -281,6 +293,11 @@ class Trainer:
     def _kept(self) -> Kept:
         scaler = self.accelerator.scaler
         return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights)
+
+
+def step_width(longest: int, compiled: bool) -> int:
+    """Batches are as wide as a multiple of this."""
+    return -(-longest // (16 * _WIDTHS)) * 16 if compiled else _WIDTH_STEP
 
 
 def _synced(trainer: Trainer, last: bool) -> Any:
