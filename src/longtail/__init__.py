@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from longtail.methods import load_model as load_model
     from longtail.methods.base import Method as Method
     from longtail.methods.base import Suggestion as Suggestion
+    from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
+    from longtail.methods.lightxml import LightXML as LightXML
     from longtail.methods.linear import Linear as Linear
+    from longtail.methods.xbert import XBERT as XBERT
     from longtail.metrics import evaluate as evaluate
     from longtail.report import write_report as write_report
     from longtail.types import LabelMatrix as LabelMatrix
@@ -46,12 +49,14 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "APLCXLNet": "methods.aplc_xlnet",
     "ConfigError": "errors",
     "DataError": "errors",
     "Dataset": "data.dataset",
     "EnsembleOptions": "ensemble",
     "Evaluation": "evaluation",
     "LabelMatrix": "types",
+    "LightXML": "methods.lightxml",
     "Linear": "methods.linear",
     "LongtailError": "errors",
     "Method": "methods.base",
@@ -62,6 +67,7 @@ _HOMES = {
     "Suggestion": "methods.base",
     "TopK": "types",
     "Vocabulary": "data.vocabulary",
+    "XBERT": "methods.xbert",
     "bundled_datasets": "data.load",
     "combine": "ensemble",
     "create_method": "methods",
