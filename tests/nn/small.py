@@ -25,6 +25,7 @@ from longtail.nn.network import Network
 from longtail.nn.trainer import Trainer
 from longtail.nn.training import TrainingOptions
 from longtail.run import Run
+from longtail.stages import FolderStages
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
@@ -132,11 +133,24 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """How networks are made, and how trained."""
 
 
+RESUMED = "stopped and resumed"
+"""One more case: the first one, in two goes."""
+
+
 def main(folder: Path) -> None:
     for case, (shape, training) in CASES.items():
         network = a_network(**shape)
-        rank = train(network, **training).accelerator.process_index
-        np.savez(folder / f"{case}-{rank}.npz", **{n: v.float().numpy() for n, v in weights(network).items()})
+        _keep(folder, case, network, train(network, **training))
+    run = Run(stages=FolderStages.open(folder / "work", {}, resume=False))
+    train(a_network(), run, epochs_left_out=6 * 7 / N_TEXTS)  # six steps of ten are left out
+    torch.distributed.barrier()  # until the main process has written them
+    network = a_network()
+    _keep(folder, RESUMED, network, train(network, run))
+
+
+def _keep(folder: Path, case: str, network: Network, trainer: Trainer) -> None:
+    made = {name: value.float().numpy() for name, value in weights(network).items()}
+    np.savez(folder / f"{case}-{trainer.accelerator.process_index}.npz", **made)
 
 
 if __name__ == "__main__":

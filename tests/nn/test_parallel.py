@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from .small import CASES, a_network, train, weights
+from longtail.persist import Folder
+
+from .small import CASES, RESUMED, a_network, train, weights
 
 PROGRAM = Path(__file__).with_name("small.py")
 
@@ -38,9 +40,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, RESUMED])
 def test_two_processes_end_with_the_weights_of_one(case: str, two: Path) -> None:
-    shape, training = CASES[case]
+    shape, training = CASES.get(case, ({}, {}))
     network = a_network(**shape)
     before = weights(network)
     train(network, **training)
@@ -51,3 +53,8 @@ def test_two_processes_end_with_the_weights_of_one(case: str, two: Path) -> None
         assert np.allclose(found[0][name], value.float().numpy(), atol=tolerance, rtol=tolerance), name
     changed = [name for name, value in weights(network).items() if not torch.equal(value, before[name])]
     assert changed
+
+
+def test_only_the_main_process_writes_checkpoints(two: Path) -> None:
+    assert [path.name for path in (two / "work").iterdir() if path.is_dir()] == ["training"]
+    assert Folder(two / "work" / "training", "stage").manifest["at"]["step"] == 10
