@@ -67,6 +67,10 @@ class LabelMatrix:
         """Number of texts of each label: its frequency."""
         return np.bincount(self.indices, minlength=self.n_labels)
 
+    def n_seen(self) -> int:
+        """Labels that have a text."""
+        return int(np.count_nonzero(self.texts_per_label()))
+
     def take(self, rows: NDArray[Any]) -> LabelMatrix:
         """The given rows, in the given order."""
         rows = np.asarray(rows, np.int64)

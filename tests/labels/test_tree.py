@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError
 from longtail.labels.index import LabelIndex
-from longtail.labels.tree import TreeOptions, build_tree
+from longtail.labels.tree import TreeOptions, build_tree, even_index
 
 ONE = LocalEngine(1)
 SHAPES: list[dict[str, Any]] = [
@@ -169,3 +169,14 @@ def test_a_balanced_tree_has_powers_of_two_as_branching() -> None:
     with pytest.raises(ConfigError, match="branching must be a power of two"):
         TreeOptions.of({"branching": 100})
     assert TreeOptions.of({"branching": 100, "balanced": False}).branching == 100
+
+
+@every_shape
+@pytest.mark.parametrize("n_labels", [1, 2, 17, 100, 333])
+def test_the_shape_of_a_tree_is_known_before_it_is_grown(shape: dict[str, Any], n_labels: int) -> None:
+    options = TreeOptions.of(shape)
+    expected = build_tree(vectors(n_labels), options, engine=ONE)
+    found = even_index(n_labels, options)
+    assert_is_a_tree(found, n_labels)
+    if options.balanced:
+        assert [len(parent) for parent in found.parents] == [len(parent) for parent in expected.parents]

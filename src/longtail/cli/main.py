@@ -1,6 +1,7 @@
 """The table of commands, and the one place where errors become one line and an exit code.
 
-0  done        1  data check found faults        2  bad input, nothing was done        130  interrupted
+0  done        2  bad input, nothing was done        130  interrupted
+1  data check found faults, or plan found that it will not fit
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import data, demo, evaluate, predict, reproduce, show, train
+from longtail.cli import data, demo, evaluate, plan, predict, reproduce, show, train
 from longtail.errors import LongtailError
 from longtail.log import LOG
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("plan")(plan.plan)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)

@@ -22,6 +22,7 @@ from longtail.cli.flags import (
     Threads,
     VocabularyFile,
 )
+from longtail.cli.room import rows_of, shortage
 from longtail.cli.screen import Screen, in_bytes, in_seconds, write_json
 from longtail.errors import ConfigError, LongtailError
 
@@ -129,28 +130,15 @@ def _facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:
 
 def check_room(model: Method, texts: Split, out: Path, free_memory: int | None, force: bool, screen: Screen) -> Needs:
     """Say what training will take, and refuse where it is more than there is."""
-    from longtail.machine import free_disk_bytes
-
     model.check(texts)
     with screen.progress.step("look at the texts"):
         needs = model.needs(texts)
-    free_disk = free_disk_bytes(out)
-    told = "" if free_memory is None else f" ({in_bytes(free_memory)} free)"
-    screen.note(
-        f"training {model.name} on {len(texts):,} texts will take about {in_bytes(needs.memory_bytes)} of memory{told} "
-        f"and {in_bytes(needs.disk_bytes)} of disk ({in_bytes(free_disk)} free)"
-    )
-    short = [
-        f"about {in_bytes(needed)} of {what}, {in_bytes(free)} are free"
-        for what, needed, free in (
-            ("memory", needs.memory_bytes, free_memory),
-            ("disk", needs.disk_bytes, free_disk),
-        )
-        if free is not None and needed > free
-    ]
+    rows = rows_of(needs, out, free_memory)
+    *others, last = map(str, rows)
+    screen.note(f"training {model.name} on {len(texts):,} texts will take about {', '.join(others)} and {last}")
+    short = shortage(needs, rows)
     if short and not force:
-        relief = f"make it smaller with --set {needs.relief}" if needs.relief else "use less data"
-        raise ConfigError(f"training needs {' and '.join(short)}; {relief}, or try all the same with --force")
+        raise ConfigError(f"{short}, or try all the same with --force")
     return needs
 
 
@@ -192,6 +180,6 @@ def _outcome(model: Method, out: Path, train_s: float, needs: Needs) -> dict[str
         "n_labels_without_texts": model.facts_["n_labels_without_texts"],
         "bytes": folder_bytes(out),
         "train_s": train_s,
-        "expected": {"memory_bytes": needs.memory_bytes, "disk_bytes": needs.disk_bytes},
+        "expected": {name: getattr(needs, name) for name in ("memory_bytes", "gpu_bytes", "disk_bytes")},
         "facts": model.facts_,
     }

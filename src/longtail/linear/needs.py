@@ -27,7 +27,7 @@ _BASE = 220 << 20
 """Python and its libraries."""
 _PER_TERM = 5.5
 """Bytes of the model for each term of each label's texts, measured where labels are rare; others share terms."""
-_FIRST, _MOST, _WORTH_S = 500, 8000, 1.0
+_FIRST, _MOST, _WORTH_S = 500, 16_000, 2.0
 """Texts of the first trial; those of the second, which takes about so many seconds, at most."""
 _CACHE = 0.13
 
@@ -75,14 +75,16 @@ def linear_seconds(split: Split, tree: TreeOptions, ranker: RankerOptions, fit: 
     """How long training will take, by training on some texts with `fit`."""
     first = split.take(_evenly(len(split), min(_FIRST, len(split))))
     fit(first)  # compiles, or loads, what was not used yet in this process
-    took_s = _timed(fit, first)
-    n = int(min(_MOST, len(split), max(_FIRST, _FIRST * _WORTH_S / took_s)))
-    trial = first
-    if n > len(first):
-        trial = split.take(_evenly(len(split), n))
-        took_s = _timed(fit, trial)
-    growth = _work(split, tree, ranker) / _work(trial, tree, ranker)
-    return float(took_s * growth * (len(split) / len(trial)) ** _CACHE)
+    first_s = _timed(fit, first)
+    n = min(_MOST, len(split), max(4 * _FIRST, int(_FIRST * _WORTH_S / first_s)))
+    if n <= len(first):
+        return first_s
+    second = split.take(_evenly(len(split), n))
+    second_s = _timed(fit, second)
+    # What both trials took alike does not grow; half of the second at least does, whatever a busy machine made of it.
+    small, large, whole = (_work(part, tree, ranker) for part in (first, second, split))
+    growing = max((second_s - first_s) / (1 - small / large), second_s / 2)
+    return float(second_s + growing * (whole / large * (len(split) / n) ** _CACHE - 1))
 
 
 def _timed(fit: Callable[[Split], object], split: Split) -> float:
@@ -94,7 +96,7 @@ def _timed(fit: Callable[[Split], object], split: Split) -> float:
 def _work(split: Split, tree: TreeOptions, ranker: RankerOptions) -> float:
     """Texts times blocks of classifiers, over all levels."""
     n_texts = len(split)
-    index = even_index(max(1, int((split.labels.texts_per_label() > 0).sum())), tree)
+    index = even_index(max(1, split.labels.n_seen()), tree)
     labels_per_text = len(split.labels.indices) / n_texts
     levels, total = index.levels(), 0.0
     for number, level in enumerate(levels):

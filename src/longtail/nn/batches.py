@@ -20,7 +20,7 @@ from longtail.nn.batch import Batch
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
-_WINDOW = 64
+WINDOW = 64
 """Batches that are sorted together, at most."""
 _AHEAD = 4
 """Batches made before they are needed."""
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
     @property
     def window(self) -> int:
         """Batches that are sorted together: at most one reading of the texts, or a batch would hold copies of a few."""
-        return min(_WINDOW, len(self.tokens) // self.size)
+        return min(WINDOW, len(self.tokens) // self.size)
 
     def width(self, texts: NDArray[np.int64]) -> int:
         """How wide a batch of these texts is."""

@@ -27,6 +27,11 @@ class EncoderOptions(Options):
     tokens: TokenOptions = TokenOptions()
     """How texts become tokens."""
 
+    def reading(self, fields: str) -> dict[str, Any]:
+        """Plain options that read these fields (`title,text`) instead, one after the other."""
+        columns = [name.strip() for name in fields.split(",")]
+        return {**self.plain(), "tokens": {**self.tokens.plain(), "columns": columns}}
+
 
 class Encoder(nn.Module):
     """A text encoder with the tokeniser that feeds it."""
@@ -45,6 +50,14 @@ class Encoder(nn.Module):
     @abstractmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
         """The shape of a saved encoder, with its tokeniser; its weights are loaded by the caller."""
+
+    @classmethod
+    @abstractmethod
+    def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
+        """The shape of what `create` would make, without weights (on the `meta` device): for counting costs.
+
+        `texts` are a sample of the `n_texts` training texts.
+        """
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

@@ -14,11 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from longtail.nn.encoders.base import Encoder, EncoderOptions
-from longtail.nn.vectors import WordVectorOptions, word_vectors
+from longtail.nn.vectors import DEFAULT_WIDTH, WordVectorOptions, word_vectors
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.tokens import tokenise
-from longtail.text.words import PAD, WordOptions, WordTokeniser
+from longtail.text.words import FIRST_WORD, PAD, WordOptions, WordTokeniser
+
+_HEAPS = 0.6
+"""Words of n texts grow as n to this power, about."""
 
 
 class WordEncoderOptions(EncoderOptions):
@@ -71,6 +74,15 @@ class WordEncoder(Encoder):
         encoder = cls(options, tokeniser, int(facts["word_width"]))
         encoder.n_found = int(facts["n_found"])
         return encoder
+
+    @classmethod
+    def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
+        """See `Encoder.outline`; the words of all texts are guessed from those of the sample by Heaps' law."""
+        tokeniser = WordTokeniser.learn(texts, options.tokens, options.words)
+        n_words = len(tokeniser.words) * (n_texts / max(len(texts), 1)) ** _HEAPS
+        tokeniser.n_ids = FIRST_WORD + min(options.words.max_words, int(n_words))
+        with torch.device("meta"):
+            return cls(options, tokeniser, options.vectors.width or DEFAULT_WIDTH)
 
     def facts(self) -> dict[str, Any]:
         """See `Encoder.facts`."""
