@@ -33,6 +33,10 @@ class LinearRecallOptions(Options):
     solver: SolverOptions = SolverOptions()
     """Classifiers of the clusters."""
 
+    def reading(self, fields: str) -> dict[str, Any]:
+        """The same: features say which fields are read."""
+        return self.plain()
+
 
 class LinearRecall:
     """A trained matcher: classifiers level by level, the clusters of the last level below."""

@@ -5,7 +5,7 @@ texts  ->  clusters (n, b), log scores (n, b)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,9 @@ from pydantic import Field
 
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
+from longtail.linear.recall import LinearRecall, LinearRecallOptions
 from longtail.nn.encoders.base import EncoderOptions
+from longtail.nn.encoders.choice import AnyEncoderOptions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import Loss, TableOptions
 from longtail.nn.tagger import MakeHead, Tagger
@@ -93,6 +95,19 @@ class NeuralRecall:
     def facts(self) -> dict[str, Any]:
         """How training went."""
         return self.tagger.facts
+
+
+AnyRecallOptions: TypeAlias = Annotated[AnyEncoderOptions | LinearRecallOptions, Field(discriminator="kind")]
+
+
+def is_neural(options: Options) -> bool:
+    """Whether these are options of a neural matcher: of its encoder."""
+    return isinstance(options, EncoderOptions)
+
+
+def recall_of(options: Options) -> Any:
+    """The class of a matcher."""
+    return NeuralRecall if is_neural(options) else LinearRecall
 
 
 def make_head(options: NeuralRecallOptions, n_clusters: int) -> MakeHead:

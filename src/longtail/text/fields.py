@@ -94,6 +94,22 @@ class TfidfOptions(Options):
     blocks: Annotated[tuple[FieldOptions, ...], Field(min_length=1)] = (FieldOptions(),)
     """One block of features after the other; each has its own vocabulary, its own idf, and rows of length `weight`."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that texts must have."""
+        return tuple(dict.fromkeys(block.otherwise or block.column for block in self.blocks))
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """Further columns that are read where texts have them."""
+        found = dict.fromkeys(block.column for block in self.blocks if block.otherwise)
+        return tuple(column for column in found if column not in self.columns)
+
+    def reading(self, fields: str) -> dict[str, Any]:
+        """Plain options that read these fields (`title,text`) instead, each like the first block."""
+        like = self.blocks[0].model_copy(update={"otherwise": None, "otherwise_words": None})
+        return {"blocks": [block.plain() for block in blocks_of(fields, like)]}
+
 
 def blocks_of(fields: str | Sequence[str], like: FieldOptions | None = None) -> tuple[FieldOptions, ...]:
     """One block a field, from `title,text` or a list of names; all else as in `like`."""
@@ -102,3 +118,14 @@ def blocks_of(fields: str | Sequence[str], like: FieldOptions | None = None) -> 
     if not all(names) or len(set(names)) < len(names) or not names:
         raise ConfigError(f"fields must be different column names, such as title,text; got '{','.join(names)}'")
     return tuple((like or FieldOptions()).model_copy(update={"column": name}) for name in names)
+
+
+_TITLE = FieldOptions(column="title", otherwise="text", otherwise_words=30)
+TITLE_AND_TEXT = TfidfOptions(
+    blocks=(
+        FieldOptions(),
+        _TITLE.model_copy(update={"words": (1, 2)}),
+        _TITLE.model_copy(update={"words": None, "chars": (5, 5), "weight": 0.7}),
+    )
+)
+"""All words, and the title (or the first words) once more as pairs of words and as letters."""
