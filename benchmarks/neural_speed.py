@@ -68,6 +68,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.marks: list[tuple[int, float]] = []
+        self.losses: list[float] = []
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Any]:
@@ -79,6 +80,7 @@ class Clock:
             if note:
                 torch.cuda.synchronize()
                 self.marks.append((done, time.perf_counter()))
+                self.losses.append(float(note.split()[1].strip(",")))
 
         yield advance
 
@@ -204,6 +206,31 @@ def clusters() -> LabelIndex:
     return LabelIndex((np.zeros(N_CLUSTERS, np.int32), cluster_of))
 
 
+def check(found: dict[str, Any]) -> None:
+    """Compiled, recorded training beside plain training: the same losses but for rounding."""
+    from transformers import BertConfig
+
+    tokens, labels = random_texts(2048, 128, 2000)
+    lengths = np.random.default_rng(0).integers(20, 129, len(tokens))  # several widths, with padding
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = TokenRows(tokens.ids[: starts[-1]], starts)
+    losses: dict[str, list[float]] = {}
+    for compile_ in ("auto", "off"):
+        torch.manual_seed(0)
+        config = BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=8, intermediate_size=1024)
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+        encoder = Transformer.from_config(config, TransformerOptions(n_layers=3), Pads())
+        head = Dense(3 * 256, labels.n_labels)
+        head.begin(labels)
+        clock = Clock()
+        options = TrainingOptions.of({"n_steps": 201, "batch_size": 32, "compile": compile_})
+        trainer = Trainer(Network(encoder, head), options, 0, Run(progress=clock))
+        trainer.fit(tokens, labels, 0, 128)
+        losses[compile_] = clock.losses
+    one, two = np.array(losses["auto"]), np.array(losses["off"])
+    found["check"] = {"first": one[0], "last": one[-1], "worst_difference": float(np.abs(one / two - 1).max())}
+
+
 def amazon_encoder(found: dict[str, Any]) -> None:
     texts = random_texts(N_TEXTS, 128, N_LABELS)
     found["plain 128x256"] = plain_rate(bert_base(), 128, 256)
@@ -253,6 +280,7 @@ def eurlex(found: dict[str, Any], tokens_file: str, folder: str) -> None:
 
 
 PARTS = {
+    "check": check,
     "encoder": amazon_encoder,
     "dense": amazon_dense,
     "shortlist": amazon_shortlist,
