@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.methods import create_method
+from longtail.methods import METHODS
 from longtail.presets import preset_names
 
 Run = Callable[..., Any]
@@ -15,7 +16,7 @@ Run = Callable[..., Any]
 
 def test_methods_are_listed_with_their_presets(longtail: Run) -> None:
     listed = {line.split()[0] for line in longtail("methods").out.splitlines()}
-    assert listed == {"linear", *preset_names()}
+    assert listed == {*METHODS.names(), *preset_names()}
     assert longtail("methods", "--json").json["linear"].startswith("Linear recall")
 
 

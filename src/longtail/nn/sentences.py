@@ -27,13 +27,16 @@ class Sentences:
         self._options = TransformerOptions(model=model, pooling="mean", tokens=TokenOptions(max_tokens=max_tokens))
         self._run = run or Run()
         self._network: Network | None = None
+        self._last: tuple[pa.Table, NDArray[np.float32]] | None = None
 
     def __call__(self, names: Sequence[str]) -> NDArray[np.float32]:
         """One vector a name."""
         return self.of_texts(pa.table({TEXT: pa.array(names, pa.string())}))
 
     def of_texts(self, texts: pa.Table, columns: Sequence[str] = (TEXT,)) -> NDArray[np.float32]:
-        """One vector a text."""
+        """One vector a text; those of the last texts are kept, because members of an ensemble ask for the same."""
+        if self._last is not None and self._last[0] is texts:
+            return self._last[1]
         run = self._run
         with threads_of(run.engine):
             if self._network is None:
@@ -41,4 +44,6 @@ class Sentences:
                 self._network = Network(encoder, Dense(encoder.width, 1)).to(choose_device("auto"))
             tokeniser = self._network.encoder.tokeniser
             tokens = tokenise(texts, tokeniser, columns, run.progress)
-            return vectors_of(self._network, tokens, tokeniser.pad_id, run.progress)
+            made = vectors_of(self._network, tokens, tokeniser.pad_id, run.progress)
+        self._last = texts, made
+        return made
