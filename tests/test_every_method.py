@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from longtail.data import load_dataset
-from longtail.data.dataset import Dataset, Split
+from longtail.data.dataset import Dataset, Split, as_table
 from longtail.data.write import write_dataset
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError, NotFittedError
 from longtail.methods import Method, create_method, load_model
@@ -217,6 +218,18 @@ def test_more_labels_than_there_are_leave_places_empty(
 def test_what_cannot_be_trained_on_is_refused(name: str, make: Make, texts: list[str], labels: list[list[str]]) -> None:
     with pytest.raises(DataError, match="training needs"):
         make(name).fit(Split.of(texts, labels))
+
+
+def test_data_without_texts_are_refused_by_methods_that_read_them(name: str, make: Make, data: Dataset) -> None:
+    """Data that came as features only have empty texts."""
+    features = data.train.labels.to_scipy()  # whatever they say
+    bare = replace(data.train, texts=as_table([""] * len(data.train)), features=features)
+    make(name).check(replace(data.train, features=features))
+    if name.startswith("linear"):
+        make(name).check(bare)
+    else:
+        with pytest.raises(DataError, match=r"must have texts to read, got 80 rows of features.* or method linear"):
+            make(name).fit(bare)
 
 
 def test_two_labels_are_enough(name: str, make: Make) -> None:

@@ -71,6 +71,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     options_class: ClassVar[type[MethodOptions]]
+    reads_features: ClassVar[bool] = False
+    """Whether it learns from sparse features where data come without texts."""
 
     def __init__(self, preset: str | None = None, **options: Any) -> None:
         """Options lie over those of `preset` (`linear/parabel`), which lie over the defaults."""
@@ -215,6 +217,11 @@ class Method(ABC):
         n_labels = int((split.labels.texts_per_label() > 0).sum())
         if len(split) == 0:
             raise DataError("training needs texts, got none")
+        if not (self.reads_features or split.has_texts):
+            raise DataError(
+                f"{self.name} must have texts to read, got {len(split):,} rows of features without any; use data "
+                "with texts, or method linear, which learns from features"
+            )
         if n_labels == 0:
             raise DataError(f"training needs labels, got {len(split):,} texts without any")
         if n_labels == 1:

@@ -15,15 +15,18 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.ensemble import EnsembleOptions, combine
+from longtail.errors import ConfigError
+from longtail.labels.clusters import Sources, cluster_labels
 from longtail.labels.index import LabelIndex
-from longtail.labels.tree import TreeOptions, build_tree
-from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.labels.tree import TreeOptions, even_index
+from longtail.labels.vectors import VectorOptions
+from longtail.linear.needs import clustering_needs
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs
 from longtail.nn.encoders.transformer import TransformerOptions
-from longtail.nn.heads.base import Head
-from longtail.nn.heads.dense import Dense
-from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
+from longtail.nn.heads.shortlist import ShortlistOptions
 from longtail.nn.heads.table import TableOptions
+from longtail.nn.needs import neural_needs
+from longtail.nn.staged import Negatives, Scoring
 from longtail.nn.tagger import Tagger, columns_of
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
@@ -46,6 +49,11 @@ class LightXMLOptions(MethodOptions):
     """How the labels' weights are kept and trained."""
     shortlist: ShortlistOptions = ShortlistOptions()
     """Recall and rank."""
+    negatives: Negatives = "dynamic"
+    """Where the ranker's wrong labels come from. `dynamic`, the paper's: from the clusters that the recall finds just
+    now, while both learn. Or, for comparison, from fixed ones, found by a recall that is trained first.
+    `static` (BS): a second encoder, which begins as that of the trained recall, learns to rank. `frozen` (S): one
+    encoder, trained for recall only, stays as it is while the ranker learns. They matter above `dense_up_to`."""
     features: TfidfOptions = TfidfOptions()
     """TF-IDF that labels are clustered by."""
     vectors: VectorOptions = VectorOptions()
@@ -76,9 +84,9 @@ class LightXML(Method):
         for number, (encoder, seed) in enumerate(self._plans()):
             own = run.within(f"member-{number}")
             self.indexes_.append(self._index(split, seed, run, own))
-            make_head = self._head(self.indexes_[-1], split.labels.n_labels)
-            parts = encoder, make_head, options.training, options.dropout
-            self.members_.append(Tagger.fit(split.texts, split.labels, *parts, seed, own))
+            scoring = self._scoring(self.indexes_[-1], split.labels.n_labels)
+            parts = encoder, options.training, options.dropout
+            self.members_.append(scoring.fit(split.texts, split.labels, *parts, seed, own))
 
     def _index(self, split: Split, seed: int, run: Run, own: Run) -> LabelIndex | None:
         """The clusters of a member; None where every label is scored."""
@@ -86,23 +94,12 @@ class LightXML(Method):
         if split.labels.n_labels <= options.dense_up_to:
             return None
         features, rows = TextFeatures.fit(split, options.features, run.engine, run.progress, run.stages)
+        sources = Sources(features.of_names)
+        return cluster_labels(rows, split, options.vectors, options.tree, seed, own, sources)
 
-        def grow() -> dict[str, Any]:
-            given = split.labels, split.vocabulary, options.vectors, seed, features.of_names
-            points = label_vectors(rows, *given, engine=run.engine, progress=run.progress)
-            return build_tree(points, options.tree, seed, None, run.engine, run.progress).arrays()
-
-        return LabelIndex.from_arrays(dict(own.stages.arrays("tree", grow)[0]))
-
-    def _head(self, index: LabelIndex | None, n_labels: int) -> Any:
+    def _scoring(self, index: LabelIndex | None, n_labels: int) -> Scoring:
         options: LightXMLOptions = self.options
-
-        def make(width: int) -> Head:
-            if index is None:
-                return Dense(width, n_labels, options.labels)
-            return Shortlist(width, index, options.shortlist, options.labels)
-
-        return make
+        return Scoring(n_labels, index, options.negatives, options.shortlist, options.labels)
 
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
         length = k if len(self.members_) == 1 else max(k, self.options.list_length)
@@ -121,25 +118,38 @@ class LightXML(Method):
             clustered = f"index-{number}.safetensors" in folder
             index = LabelIndex.from_arrays(dict(folder.arrays(f"index-{number}"))) if clustered else None
             self.indexes_.append(index)
-            make_head = self._head(index, len(self.vocabulary_))
-            self.members_.append(Tagger.load(folder, f"member-{number}", make_head))
+            self.members_.append(self._scoring(index, len(self.vocabulary_)).load(folder, f"member-{number}"))
+
+    def check(self, split: Split) -> None:
+        """See `Method.check`; where every label is scored, there are no negatives to choose."""
+        super().check(split)
+        kind, most, n_labels = self.options.negatives, self.options.dense_up_to, split.labels.n_seen()
+        if kind != "dynamic" and n_labels <= most:
+            raise ConfigError(
+                f"negatives '{kind}' must have more than dense_up_to labels ({most:,}), got {n_labels:,}, all of which "
+                "are scored; lower dense_up_to, or leave negatives as they are"
+            )
 
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """See `Method.reading`: the fields one after the other."""
         encoders = cls.options_class.of(options, source=cls.name).encoders
-        columns = tuple(name.strip() for name in fields.split(","))
-        tokens = {"columns": columns}
-        return {"encoders": [{**e.plain(), "tokens": {**e.tokens.plain(), **tokens}} for e in encoders]}
+        return {"encoders": [encoder.reading(fields) for encoder in encoders]}
 
     @property
     def columns(self) -> tuple[str, ...]:
         """See `Method.columns`."""
         return columns_of(self.options.encoders)
 
-    def needs(self, split: Split) -> Needs:
+    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`."""
-        return Needs(1 << 30, 1 << 28, "training.micro_batch or encoders.*.tokens.max_tokens")
+        options: LightXMLOptions = self.options
+        n_labels = split.labels.n_seen()
+        index = None if n_labels <= options.dense_up_to else even_index(n_labels, options.tree)
+        scoring = self._scoring(index, n_labels)
+        parts, n_times = (options.encoders, scoring.head, options.training), options.n_seeds * scoring.n_trainings
+        networks = neural_needs(split, *parts, n_seeds=n_times, measure=measure, threads=threads)
+        return networks if index is None else clustering_needs(split, options.features).then(networks)
 
     def _plans(self) -> Iterator[tuple[TransformerOptions, int]]:
         for encoder in self.options.encoders:

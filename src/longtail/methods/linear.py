@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveInt
 
-from longtail.data.dataset import TEXT, Split
+from longtail.data.dataset import Split
 from longtail.ensemble import EnsembleOptions, combine
-from longtail.labels.index import LabelIndex
-from longtail.labels.tree import TreeOptions, build_tree
-from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.tree import TreeOptions
+from longtail.labels.vectors import VectorOptions
 from longtail.linear.needs import linear_needs, linear_seconds
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.training import SolverOptions
@@ -26,22 +26,14 @@ from longtail.methods.base import METHODS, Method, MethodOptions, Needs
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.features import TextFeatures
-from longtail.text.fields import FieldOptions, TfidfOptions, blocks_of
+from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.types import TopK
-
-_TITLE = FieldOptions(column="title", otherwise=TEXT, otherwise_words=30)
 
 
 class LinearOptions(MethodOptions):
     """Options of the linear family."""
 
-    features: TfidfOptions = TfidfOptions(
-        blocks=(
-            FieldOptions(),
-            _TITLE.model_copy(update={"words": (1, 2)}),
-            _TITLE.model_copy(update={"words": None, "chars": (5, 5), "weight": 0.7}),
-        )
-    )
+    features: TfidfOptions = TITLE_AND_TEXT
     """Texts as TF-IDF: all words, and the title (or the first words) once more as pairs of words and as letters."""
     vectors: tuple[VectorOptions, ...] = Field((VectorOptions(),), min_length=1)
     """What labels are clustered by; one member each."""
@@ -67,6 +59,7 @@ class Linear(Method):
 
     name = "linear"
     options_class = LinearOptions
+    reads_features = True
 
     def _fit(self, split: Split, run: Run) -> None:
         options: LinearOptions = self.options
@@ -74,19 +67,12 @@ class Linear(Method):
         self.members_: list[LinearTree] = []
         self.texts_per_cluster_: list[np.ndarray[Any, Any]] = []
         for number, (vectors, seed) in enumerate(self._plans()):
-            stages = run.stages.within(f"member-{number}")
-
-            def grow(vectors: VectorOptions = vectors, seed: int = seed) -> dict[str, Any]:
-                names, watch = self.features_.of_names, (run.engine, run.progress)
-                points = label_vectors(rows, split.labels, split.vocabulary, vectors, seed, names, *watch)
-                return build_tree(points, options.tree, seed, None, run.engine, run.progress).arrays()
-
-            index = LabelIndex.from_arrays(dict(stages.arrays("tree", grow)[0]))
+            own = run.within(f"member-{number}")
+            index = cluster_labels(rows, split, vectors, options.tree, seed, own, Sources(self.features_.of_names))
             parts = options.matcher, options.ranker, options.search
-            tree = fit_tree(rows, split.labels, index, *parts, seed, None, run.engine, run.progress, stages)
+            tree = fit_tree(rows, split.labels, index, *parts, seed, None, run.engine, run.progress, own.stages)
             self.members_.append(tree)
-            clusters = split.labels.renumber(index.parents[-1], index.n_clusters)
-            self.texts_per_cluster_.append(clusters.texts_per_label())
+            self.texts_per_cluster_.append(split.labels.renumber(index.parents[-1], index.n_clusters).texts_per_label())
 
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
         rows = self.features_.rows(texts, features, run.engine, run.progress)
@@ -117,20 +103,17 @@ class Linear(Method):
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """See `Method.reading`: each field like the first block of features."""
-        first = cls.options_class.of(options, source=cls.name).features.blocks[0]
-        like = first.model_copy(update={"otherwise": None, "otherwise_words": None})
-        return {"features": {"blocks": [block.plain() for block in blocks_of(fields, like)]}}
+        return {"features": cls.options_class.of(options, source=cls.name).features.reading(fields)}
 
     @property
     def columns(self) -> tuple[str, ...]:
         """See `Method.columns`."""
-        return tuple(dict.fromkeys(block.otherwise or block.column for block in self.options.features.blocks))
+        return tuple(self.options.features.columns)
 
     @property
     def optional_columns(self) -> tuple[str, ...]:
         """See `Method.optional_columns`."""
-        found = dict.fromkeys(block.column for block in self.options.features.blocks if block.otherwise)
-        return tuple(column for column in found if column not in self.columns)
+        return tuple(self.options.features.optional_columns)
 
     def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`."""

@@ -27,6 +27,7 @@ class Graphs:
     def __init__(self, encoder: Encoder, dtype: torch.dtype | None) -> None:
         """`dtype` is that of autocast, None where it is off."""
         self.encoder, self.dtype = encoder, dtype
+        self.trains = any(parameter.requires_grad for parameter in encoder.parameters())
         self.active = True
         """Off where a step has several micro-batches: gradients live in memory that the next replay overwrites."""
         self.pool = torch.cuda.graph_pool_handle()
@@ -36,7 +37,7 @@ class Graphs:
 
     def __call__(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """See `Encoder.forward`; parameters get their gradients in the backward pass, as from the encoder."""
-        if not (self.active and self.encoder.training and torch.is_grad_enabled()):
+        if not (self.trains and self.active and self.encoder.training and torch.is_grad_enabled()):
             return cast(Tensor, self.encoder(ids, mask))
         shape = (*ids.shape, mask is not None)
         if shape not in self._passes:

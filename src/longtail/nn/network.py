@@ -5,6 +5,7 @@ batch  ->  text vectors (B, width)  ->  dropout  ->  head
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 
 import torch
@@ -36,6 +37,10 @@ class Network(nn.Module):
     def top_k(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """Scores and places of the best labels."""
         return self.head.top_k(self.encoder(batch.ids, batch.mask), k)
+
+    def halved(self) -> Network:
+        """The same head behind a copy of the encoder in bfloat16: for use on a GPU."""
+        return Network(copy.deepcopy(self.encoder).to(torch.bfloat16), self.head)
 
     def groups(self, rates: Mapping[str, float], decay: float) -> list[dict[str, object]]:
         """Parameters by learning rate (`encoder`, and what the head names) and by whether they decay."""

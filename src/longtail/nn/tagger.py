@@ -10,7 +10,6 @@ shape of the encoder and all weights: a saved model needs no hub.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,6 +41,8 @@ from longtail.types import LabelMatrix, TopK
 
 MakeHead = Callable[[int], Head]
 """Makes the head for text vectors of a width."""
+MakeNetwork = Callable[[Encoder, Head, float], Network]
+"""Puts encoder and head together, with dropout between them."""
 VALIDATION_TEXTS = 4000
 """Held out for choosing weights, at most."""
 
@@ -67,6 +68,7 @@ class Tagger:
         seed: int = 0,
         run: Run | None = None,
         start: Tagger | None = None,
+        make_network: MakeNetwork = Network,
     ) -> Tagger:
         """Train on texts and their labels; `start` gives the encoder that training begins with."""
         run = run or Run()
@@ -76,7 +78,7 @@ class Tagger:
                 made = ENCODERS[encoder.kind].create(encoder, texts, seed, run.progress)  # type: ignore[attr-defined]
             if start is not None:
                 made.load_state_dict(start.network.encoder.state_dict())
-            network = Network(made, make_head(made.width), dropout)
+            network = make_network(made, make_head(made.width), dropout)
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
             _tell_cut(tokens, made.tokeniser.max_tokens)
             places = labels.renumber(_places(network.head, labels.n_labels), _n_places(network.head))
@@ -91,12 +93,10 @@ class Tagger:
     ) -> dict[str, Any]:
         pad_id, widest = self.tokeniser.pad_id, self.tokeniser.max_tokens
         cut = round(tokens.n_cut / max(len(tokens), 1), 4)
-        if not training.validation or len(tokens) < 2:
+        kept, held = split_rows(len(tokens), training, seed)
+        if not len(held):
             at = trainer.fit(tokens, places, pad_id, widest)
             return {"n_steps": at.step, "cut": cut}
-        drawn = np.random.default_rng([seed, 2]).permutation(len(tokens))
-        n_held = max(1, min(VALIDATION_TEXTS, int(len(tokens) * training.validation)))
-        held, kept = np.sort(drawn[:n_held]), np.sort(drawn[n_held:])
         held_tokens, truth = tokens.take(held), places.take(held)
         counts = np.bincount(places.take(kept).indices, minlength=places.n_labels)
 
@@ -141,14 +141,14 @@ class Tagger:
         }
 
     @classmethod
-    def load(cls, folder: Folder, name: str, make_head: MakeHead) -> Tagger:
+    def load(cls, folder: Folder, name: str, make_head: MakeHead, make_network: MakeNetwork = Network) -> Tagger:
         """Open what `save` wrote; weights stay on disk until they are used."""
         facts = folder.manifest[name]
         kind = ENCODERS[facts["options"]["kind"]]
         options = kind.options_class.of(facts["options"])
         with torch.random.fork_rng(devices=[]):
             encoder: Encoder = kind.restore(options, facts["encoder"], folder, name)
-            network = Network(encoder, make_head(encoder.width))
+            network = make_network(encoder, make_head(encoder.width), 0.0)
         network.load_state_dict(to_tensors(folder.arrays(name)), assign=True)
         network.requires_grad_(False)
         network.eval()
@@ -161,9 +161,17 @@ class Tagger:
             return self.network
         if self._fast is None:
             self.network.to(device)
-            encoder = copy.deepcopy(self.network.encoder).to(torch.bfloat16)
-            self._fast = Network(encoder, self.network.head).eval()
+            self._fast = self.network.halved().eval()
         return self._fast
+
+
+def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The texts that are trained on, and those held out for validation, if any; each in their order."""
+    if not training.validation or n_texts < 2:
+        return np.arange(n_texts), np.empty(0, np.int64)
+    drawn = np.random.default_rng([seed, 2]).permutation(n_texts)
+    n_held = max(1, min(VALIDATION_TEXTS, int(n_texts * training.validation)))
+    return np.sort(drawn[n_held:]), np.sort(drawn[:n_held])
 
 
 def _places(head: Head, n_labels: int) -> NDArray[np.int64]:

@@ -132,14 +132,18 @@ class Shortlist(Head):
         if self.options.negatives == "dynamic" or not torch.is_grad_enabled():
             return choose(self._recall_logits(vectors), positives, self.n_ranked)
         if self.fixed is None:
-            raise ConfigError("static negatives must be given before training, got none; use fix_candidates")
+            raise ConfigError(
+                "static negatives must be given before training, got none; use fix_candidates or lightxml's `negatives`"
+            )
         own = on_device(self.fixed[positives.texts].astype(np.int64), vectors.device)  # (B, n)
         scores = torch.full((len(own), self.n_clusters), -torch.inf, device=vectors.device)
         first_best = torch.arange(own.shape[1], 0, -1.0, device=vectors.device).expand(own.shape)
         return choose(scores.scatter_(1, own, first_best), positives, own.shape[1])
 
     def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`: the recall starts from how frequent clusters are."""
+        """See `Head.begin`: the recall starts from how frequent clusters are, unless it is given and stays."""
+        if self.options.parts == "rank":
+            return
         cluster_of = np.arange(len(self.order)) // self.size
         self.recall.begin(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
 
@@ -160,9 +164,12 @@ class Shortlist(Head):
         return logits, clusters
 
     @torch.no_grad()
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`: exact among the labels of the recalled clusters; equal scores by label."""
-        logits, clusters = self.recalled(vectors)
+    def top_k(self, vectors: Tensor, k: int, recalls: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """See `Head.top_k`: exact among the labels of the recalled clusters; equal scores by label.
+
+        `recalls` (B, d) are the vectors that clusters are recalled by, where these are others than those ranked by.
+        """
+        logits, clusters = self.recalled(vectors if recalls is None else recalls)
         with torch.autocast(vectors.device.type, enabled=False):
             inner = self._narrow(vectors.to(self.bottleneck.weight.dtype))
             found, places = best_candidates(self.rank, inner, clusters, F.logsigmoid(logits), k)

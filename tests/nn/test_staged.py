@@ -1,0 +1,231 @@
+"""Recall and rank trained one after the other, by a tiny pretrained encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from longtail.data.dataset import Dataset
+from longtail.engines.local import LocalEngine
+from longtail.errors import ConfigError
+from longtail.labels.index import LabelIndex
+from longtail.methods import create_method
+from longtail.nn.encoders.transformer import TransformerOptions
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.shortlist import ShortlistOptions
+from longtail.nn.heads.table import TableOptions
+from longtail.nn.prediction import top_k_of
+from longtail.nn.staged import Scoring
+from longtail.nn.tagger import Tagger, split_rows
+from longtail.nn.training import TrainingOptions
+from longtail.persist import Folder, write_folder
+from longtail.progress import SILENT, Advance
+from longtail.run import Run
+from longtail.stages import FolderStages
+
+N_LABELS, N_CLUSTERS, N_RANKED, SEED = 12, 6, 3, 3
+INDEX = LabelIndex((np.zeros(N_CLUSTERS, np.int32), np.arange(N_LABELS, dtype=np.int32) % N_CLUSTERS))
+TRAINING = {"rate": 1e-3, "head_rate": 1e-1, "epochs": 12, "batch_size": 16, "averaging": {"kind": "none"}}
+FEW = {"n_steps": 6, "epochs": 1}
+ONE = Run(LocalEngine(1))
+KINDS = ["static", "frozen"]
+
+
+def scoring(kind: Any, **more: Any) -> Scoring:
+    shortlist = ShortlistOptions(n_clusters_ranked=N_RANKED, bottleneck_width=16)
+    return replace(Scoring(N_LABELS, INDEX, kind, shortlist, TableOptions()), **more)
+
+
+@pytest.fixture(scope="module")
+def data(tiny: Callable[..., Dataset]) -> Dataset:
+    return tiny(n_texts=80, n_labels=N_LABELS)
+
+
+@pytest.fixture(scope="module")
+def given(data: Dataset, tiny_encoder: Path) -> Callable[..., tuple[Any, ...]]:
+    """What a training is given after texts and labels: `given(validation=0.1)`."""
+    tokens = {"max_tokens": 32}
+    encoder = TransformerOptions.of({"model": str(tiny_encoder), "pooling": "mean", "tokens": tokens})
+    return lambda **more: (encoder, TrainingOptions.of({**TRAINING, **more}), 0.1, SEED)
+
+
+@pytest.fixture(scope="module")
+def fit(data: Dataset, given: Any) -> Callable[..., Tagger]:
+    """Trains in stages, each way once: `fit("static", n_steps=3)`."""
+
+    @cache
+    def fitted(kind: str, run: Run = ONE, **more: Any) -> Tagger:
+        return scoring(kind).fit(data.train.texts, data.train.labels, *given(**more), run)
+
+    return fitted
+
+
+@pytest.fixture(scope="module")
+def fit_recall(data: Dataset, given: Any) -> Callable[..., Tagger]:
+    """Trains the first stage alone."""
+
+    @cache
+    def fitted(**more: Any) -> Tagger:
+        encoder, *how = given(**more)
+        clusters = data.train.labels.renumber(INDEX.parents[-1], N_CLUSTERS)
+        return Tagger.fit(data.train.texts, clusters, encoder, lambda width: Dense(width, N_CLUSTERS), *how, ONE)
+
+    return fitted
+
+
+def equal(one: Any, two: Any) -> bool:
+    """Whether two modules have the same weights, bit for bit."""
+    mine, other = one.state_dict(), two.state_dict()
+    return mine.keys() == other.keys() and all(torch.equal(mine[name], other[name]) for name in mine)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_can_be_learned_is_learned(kind: str, fit: Any, data: Dataset) -> None:
+    found = fit(kind).top_k(data.test.texts, 1, ONE)
+    assert np.mean([found.labels[row, 0] in data.test.labels[row] for row in range(80)]) > 0.8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_one_gives_the_same_bit_for_bit(kind: str, fit: Any, data: Dataset, tmp_path: Path) -> None:
+    tagger = fit(kind)
+    with write_folder(tmp_path / "t", "test") as writer:
+        tagger.save(writer, "network")
+    opened = scoring(kind).load(Folder(tmp_path / "t", "test"), "network")
+    assert equal(opened.network, tagger.network)
+    mine, other = opened.top_k(data.test.texts, 5, ONE), tagger.top_k(data.test.texts, 5, ONE)
+    assert np.array_equal(mine.labels, other.labels)
+    assert mine.scores.tobytes() == other.scores.tobytes()
+    assert opened.facts == tagger.facts
+    assert tagger.facts["recall"]["n_steps"] == tagger.facts["n_steps"] == 60
+
+
+def test_a_frozen_encoder_is_that_of_the_recall_and_a_static_one_learned_on(fit: Any, fit_recall: Any) -> None:
+    recall, static, frozen = fit_recall().network, fit("static").network, fit("frozen").network
+    assert equal(frozen.encoder, recall.encoder)
+    assert equal(static.recaller, recall.encoder)
+    assert not equal(static.encoder, recall.encoder)
+    for made in (static, frozen):
+        assert equal(made.head.recall, recall.head.table)
+
+
+def test_a_static_one_recalls_with_the_first_encoder_and_ranks_with_the_second(
+    fit: Any, fit_recall: Any, data: Dataset
+) -> None:
+    tagger, texts = fit("static"), data.test.texts
+    found, clusters = tagger.top_k(texts, N_LABELS, ONE), fit_recall().top_k(texts, N_RANKED, ONE)
+    head, vectors = tagger.network.head, torch.from_numpy(tagger.vectors(texts, ONE))
+    rank = (head.bottleneck(vectors) @ head.rank.weight.T).sigmoid().detach().numpy()
+    place = {int(label): place for place, label in enumerate(head.order) if label >= 0}
+    for row in range(len(texts)):
+        share = dict(zip(clusters.labels[row].tolist(), clusters.scores[row].tolist(), strict=True))
+        labels = found.labels[row][found.labels[row] >= 0]
+        assert sorted(labels.tolist()) == [label for label in range(N_LABELS) if label % N_CLUSTERS in share]
+        expected = [share[label % N_CLUSTERS] * rank[row, place[label]] for label in labels.tolist()]
+        assert np.allclose(found.scores[row, : len(labels)], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_texts_are_trained_on_the_candidates_of_the_trained_recall(
+    kind: str, validation: float, fit: Any, fit_recall: Any, data: Dataset
+) -> None:
+    more: dict[str, Any] = {"validation": validation, "validations": 2} if validation else {}
+    fixed = fit(kind, **more).network.head.fixed
+    expected = fit_recall(**more).top_k(data.train.texts, N_RANKED, ONE).labels
+    kept, held = split_rows(80, TrainingOptions(validation=validation), SEED)
+    assert len(held) == 80 * validation
+    assert len(np.unique(expected, axis=0)) > 20
+    assert np.array_equal(fixed, expected[kept])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_training_is_validated_by_what_it_learns(kind: str, fit: Any) -> None:
+    """With labels that are ranked at random the recall's score would be near chance, and so would the other's."""
+    facts = fit(kind, validation=0.25, validations=2).facts
+    assert [entry["step"] for entry in facts["recall"]["validation"]] == [23, 45]
+    assert facts["recall"]["validation"][-1]["score"] > 0.8
+    assert facts["validation"][-1]["score"] > 0.7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_network(kind: str, fit: Any) -> None:
+    one, two = (fit(kind, Run(LocalEngine(1)), **FEW).network for _ in range(2))
+    assert one is not two
+    assert equal(one, two)
+
+
+class Stopped(Exception):
+    """Stands for a kill."""
+
+
+class Counted:
+    """Progress that counts the steps of trainings, and stops the run at one of them."""
+
+    def __init__(self, last: int | None = None) -> None:
+        self.n, self.last = 0, last
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
+        self.n -= name == "train"  # it first tells what it has done before
+
+        def advance(amount: int, note: str = "") -> None:
+            self.n += name == "train"
+            if self.n == self.last:
+                raise Stopped
+
+        yield advance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("last", [4, 9])
+def test_a_stopped_run_goes_on_in_its_stage(
+    kind: str, last: int, data: Dataset, given: Any, fit: Any, tmp_path: Path
+) -> None:
+    """It stops in the first or in the second training of six steps; the step that it stops in is lost."""
+
+    def run(progress: Counted, resume: bool) -> Tagger:
+        stages = FolderStages.open(tmp_path / "work", {"kind": kind}, resume)
+        how = given(**FEW, checkpoint_s=1e-9)
+        return scoring(kind).fit(data.train.texts, data.train.labels, *how, Run(LocalEngine(1), progress, stages))
+
+    with pytest.raises(Stopped):
+        run(Counted(last), resume=False)
+    assert (tmp_path / "work" / "candidates").is_dir() == (last > 6)
+    rest = Counted()
+    again = run(rest, resume=True)
+    assert rest.n == 12 - (last - 1)
+    assert equal(again.network, fit(kind, **FEW).network)
+
+
+def test_a_copy_in_bfloat16_finds_nearly_the_same(fit: Any, data: Dataset) -> None:
+    for kind in KINDS:
+        tagger = fit(kind)
+        halved = tagger.network.halved()
+        assert {parameter.dtype for parameter in halved.encoder.parameters()} == {torch.bfloat16}
+        assert halved.head is tagger.network.head
+        found = top_k_of(halved, tagger.tokens(data.test.texts), 1, tagger.tokeniser.pad_id, SILENT)
+        assert np.mean(found.labels == tagger.top_k(data.test.texts, 1, ONE).labels) > 0.9
+
+
+def test_where_every_label_is_scored_there_is_one_training(data: Dataset, given: Any) -> None:
+    every = scoring("dynamic", index=None)
+    tagger = every.fit(data.train.texts, data.train.labels, *given(**FEW), ONE)
+    assert isinstance(tagger.network.head, Dense)
+    assert "recall" not in tagger.facts
+    assert (every.n_trainings, scoring("static").n_trainings, scoring("frozen").n_trainings) == (1, 2, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_method_refuses_fixed_negatives_where_every_label_is_scored(kind: str, data: Dataset) -> None:
+    with pytest.raises(ConfigError, match=rf"negatives '{kind}' .* dense_up_to .*50,000.* got 12.* lower dense_up_to"):
+        create_method("lightxml", {"negatives": kind}).check(data.train)
+    create_method("lightxml", {"negatives": kind, "dense_up_to": 11}).check(data.train)
+    create_method("lightxml").check(data.train)
