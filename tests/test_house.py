@@ -24,7 +24,7 @@ LAYERS = [
     {"data", "text", "labels", "metrics", "ensemble", "propensity"},
     {"linear", "nn", "presets", "published"},
     {"methods"},
-    {"evaluation", "report", "reproduce"},
+    {"evaluation", "report", "reproduce", "tuning"},
     {"cli"},
 ]
 """Imports go from later to earlier layers, or stay inside one."""
@@ -37,7 +37,8 @@ KERNELS = SOURCE / "kernels" / "native"
 ONLY_IN = {
     "numba": [KERNELS],
     "llvmlite": [KERNELS],
-    **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate", "optuna")},
+    **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
+    "optuna": [SOURCE / "tuning"],
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

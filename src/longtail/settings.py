@@ -39,11 +39,32 @@ def with_settings(options: Mapping[str, Any], settings: Sequence[str]) -> dict[s
         steps = [step.strip() for step in path.split(".")]
         if not equals or not all(steps):
             raise ConfigError(f"a setting must be option=value, such as ranker.threshold=0.05, got '{setting}'")
-        _set(changed, steps, _value(value.strip()), path.strip())
+        _set(changed, steps, read_value(value.strip()), path.strip())
     return changed
 
 
-def _value(text: str) -> Any:
+def with_values(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with values that are plain data already, by path."""
+    changed = copy.deepcopy(dict(options))
+    for path, value in values.items():
+        _set(changed, path.split("."), value, path)
+    return changed
+
+
+def value_at(options: Mapping[str, Any], path: str) -> Any:
+    """The value of an option; of the first where `*` means several. None where there is none."""
+    found: Any = options
+    for step in path.split("."):
+        if isinstance(found, list):
+            at = 0 if step == "*" else int(step) if step.isdecimal() else len(found)
+            found = found[at] if at < len(found) else None
+        else:
+            found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def read_value(text: str) -> Any:
+    """TOML, or a word."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import data, demo, evaluate, plan, predict, reproduce, show, train
+from longtail.cli import data, demo, evaluate, plan, predict, reproduce, show, train, tune
 from longtail.errors import LongtailError
 from longtail.log import LOG
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
+app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
