@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from longtail.evaluation import evaluate_model as evaluate_model
     from longtail.methods import create_method as create_method
     from longtail.methods import load_model as load_model
+    from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
     from longtail.methods.base import Method as Method
     from longtail.methods.base import Suggestion as Suggestion
-    from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
     from longtail.methods.lightxml import LightXML as LightXML
     from longtail.methods.linear import Linear as Linear
     from longtail.methods.xbert import XBERT as XBERT

@@ -7,8 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from longtail.methods import create_method
-from longtail.methods import METHODS
+from longtail.methods import METHODS, create_method
 from longtail.presets import preset_names
 
 Run = Callable[..., Any]

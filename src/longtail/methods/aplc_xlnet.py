@@ -17,11 +17,14 @@ from longtail.labels.buckets import BucketOptions, Buckets, build_buckets
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
+from longtail.nn.needs import Advice, neural_needs
 from longtail.nn.tagger import Tagger, columns_of
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.types import TopK
+
+_ADVICE = Advice("encoder", "labels.bottleneck or labels.shrink")
 
 
 class APLCXLNetOptions(MethodOptions):
@@ -73,13 +76,17 @@ class APLCXLNet(Method):
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """See `Method.reading`: the fields one after the other."""
-        return {"encoder": {"tokens": {"columns": [name.strip() for name in fields.split(",")]}}}
+        return {"encoder": cls.options_class.of(options, source=cls.name).encoder.reading(fields)}
 
     @property
     def columns(self) -> tuple[str, ...]:
         """See `Method.columns`."""
         return columns_of([self.options.encoder])
 
-    def needs(self, split: Split) -> Needs:
+    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`."""
-        return Needs(1 << 30, 1 << 28, "training.micro_batch or encoder.tokens.max_tokens")
+        options: APLCXLNetOptions = self.options
+        counts = split.labels.texts_per_label()
+        buckets = build_buckets(counts[counts > 0], options.buckets)
+        parts = [options.encoder], lambda width: Adaptive(width, buckets, options.labels), options.training
+        return neural_needs(split, *parts, advice=_ADVICE, measure=measure, threads=threads)

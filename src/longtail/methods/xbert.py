@@ -7,44 +7,41 @@ TF-IDF similarity, untrained. Each member has its own label vectors, clusters, m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
-from longtail.data.dataset import TEXT, Split
+from longtail.data.dataset import Split
 from longtail.ensemble import EnsembleOptions, combine
-from longtail.labels.index import LabelIndex
-from longtail.labels.tree import TreeOptions, build_tree
-from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.labels.clusters import Sources, cluster_labels, points_of
+from longtail.labels.tree import TreeOptions, even_index
+from longtail.labels.vectors import VectorOptions
 from longtail.linear.layer import Layer
+from longtail.linear.needs import linear_needs
 from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker, rank
-from longtail.linear.recall import LinearRecall, LinearRecallOptions
 from longtail.linear.similarity import similarity_ranker
 from longtail.linear.tree import spread
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs
-from longtail.nn.encoders.choice import AnyEncoderOptions
 from longtail.nn.encoders.transformer import TransformerOptions
-from longtail.nn.recall import NeuralRecall, NeuralRecallOptions
+from longtail.nn.needs import Advice, neural_needs
+from longtail.nn.recall import AnyRecallOptions, NeuralRecallOptions, is_neural, make_head, recall_of
 from longtail.nn.sentences import Sentences
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.features import TextFeatures
-from longtail.text.fields import FieldOptions, TfidfOptions
+from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.types import TopK
 
-_TITLE = FieldOptions(column="title", otherwise=TEXT, otherwise_words=30)
-_RECALLS: dict[str, Any] = {"linear": LinearRecall}
-"""Matchers that are no encoders."""
+_ADVICE = Advice("recalls.*", "matcher.clusters.storage or matcher.clusters.optimizer", "matcher.training")
 
 
 class XBERTOptions(MethodOptions):
     """Options of X-BERT."""
 
-    recalls: tuple[Annotated[AnyEncoderOptions | LinearRecallOptions, Field(discriminator="kind")], ...] = Field(
-        (TransformerOptions(),), min_length=1
-    )
+    recalls: tuple[AnyRecallOptions, ...] = Field((TransformerOptions(),), min_length=1)
     """What recalls clusters; one member each."""
     matcher: NeuralRecallOptions = NeuralRecallOptions()
     """Head and training of neural matchers."""
@@ -52,13 +49,7 @@ class XBERTOptions(MethodOptions):
     """What labels are clustered by; one member each."""
     tree: TreeOptions = TreeOptions(n_levels=1)
     """How labels are clustered."""
-    features: TfidfOptions = TfidfOptions(
-        blocks=(
-            FieldOptions(),
-            _TITLE.model_copy(update={"words": (1, 2)}),
-            _TITLE.model_copy(update={"words": None, "chars": (5, 5), "weight": 0.7}),
-        )
-    )
+    features: TfidfOptions = TITLE_AND_TEXT
     """Texts as TF-IDF, for label vectors and for the ranker."""
     ranking: Literal["trained", "similarity"] = "trained"
     """Classifiers of the labels, or the similarity of text and label vector, which is not trained."""
@@ -93,31 +84,23 @@ class XBERT(Method):
         self.recalls_: list[Any] = []
         self.rankers_: list[Layer] = []
         self.n_clusters_: list[int] = []
-        sentences = Sentences(options.sentence_model, run=run)
+        encoder = Sentences(options.sentence_model, run=run)
+        sources = Sources(self.features_.of_names, encoder, encoder.of_texts)
         for number, (recall, vectors, seed) in enumerate(self._plans()):
             own = run.within(f"member-{number}")
-
-            def points(vectors: VectorOptions = vectors, seed: int = seed) -> Any:
-                embeddings = sentences.of_texts(split.texts) if "embedding" in vectors.kinds else None
-                more = self.features_.of_names, run.engine, run.progress, sentences, embeddings
-                return label_vectors(rows, split.labels, split.vocabulary, vectors, seed, *more)
-
-            def grow(points: Any = points, seed: int = seed) -> dict[str, Any]:
-                return build_tree(points(), options.tree, seed, None, run.engine, run.progress).arrays()
-
-            index = LabelIndex.from_arrays(dict(own.stages.arrays("tree", grow)[0]))
-            kind = _RECALLS.get(recall.kind, NeuralRecall)
-            made = kind.fit(recall, options.matcher, split.texts, rows, split.labels, index, seed, own)
+            index = cluster_labels(rows, split, vectors, options.tree, seed, own, sources)
+            made = recall_of(recall).fit(recall, options.matcher, split.texts, rows, split.labels, index, seed, own)
             self.recalls_.append(made)
             self.n_clusters_.append(index.n_clusters)
             if options.ranking == "similarity":
-                self.rankers_.append(similarity_ranker(points(), index, run.progress))
+                self.rankers_.append(similarity_ranker(points_of(rows, split, vectors, seed, run, sources), index))
                 continue
             n_recalled = options.ranker.n_recalled_of(index.n_clusters)
-            recalled = made.clusters(split.texts, rows, n_recalled, run)[0]
+            hard = options.ranker.negatives == "matcher"
+            recalled = made.clusters(split.texts, rows, n_recalled, run)[0] if hard else None
             joined = made.joined(split.texts, rows, options.embedding_weight, run)
-            parts = options.ranker, seed, run.engine, run.progress, own.stages
-            self.rankers_.append(fit_ranker(joined, split.labels, index, recalled, *parts))
+            how = options.ranker, seed, run.engine, run.progress, own.stages
+            self.rankers_.append(fit_ranker(joined, split.labels, index, recalled, *how))
 
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
         options: XBERTOptions = self.options
@@ -143,32 +126,43 @@ class XBERT(Method):
         self.n_clusters_ = folder.manifest["n_clusters"]
         self.recalls_, self.rankers_ = [], []
         for number, (recall, _, _) in enumerate(self._plans()):
-            kind = _RECALLS.get(recall.kind, NeuralRecall)
-            name = f"member-{number}"
-            self.recalls_.append(kind.load(folder, name, self.options.matcher, self.n_clusters_[number]))
-            self.rankers_.append(Layer.from_arrays(folder.arrays(f"{name}-ranker")))
+            parts = folder, f"member-{number}", self.options.matcher, self.n_clusters_[number]
+            self.recalls_.append(recall_of(recall).load(*parts))
+            self.rankers_.append(Layer.from_arrays(folder.arrays(f"member-{number}-ranker")))
 
     def describe(self) -> dict[str, Any]:
         """See `Method.describe`."""
         return {"n_features": self.features_.n_features, "n_clusters": self.n_clusters_}
 
+    @classmethod
+    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Method.reading`: features field by field, encoders one field after the other."""
+        given = cls.options_class.of(options, source=cls.name)
+        recalls = [recall.reading(fields) for recall in given.recalls]
+        return {"features": given.features.reading(fields), "recalls": recalls}
+
     @property
     def columns(self) -> tuple[str, ...]:
         """See `Method.columns`."""
-        return tuple(dict.fromkeys(block.otherwise or block.column for block in self.options.features.blocks))
+        return tuple(self.options.features.columns)
 
     @property
     def optional_columns(self) -> tuple[str, ...]:
         """See `Method.optional_columns`."""
-        found = dict.fromkeys(block.column for block in self.options.features.blocks if block.otherwise)
-        return tuple(column for column in found if column not in self.columns)
+        return tuple(self.options.features.optional_columns)
 
-    def needs(self, split: Split) -> Needs:
-        """See `Method.needs`."""
-        return Needs(1 << 30, 1 << 28, "matcher.training.micro_batch or recalls.*.tokens.max_tokens")
+    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
+        """See `Method.needs`; the linear ranker's time is not measured."""
+        options: XBERTOptions = self.options
+        n_times = len(options.vectors) * options.n_seeds
+        ranker = linear_needs(split, options.features, options.ranker, n_times * len(options.recalls))
+        encoders: list[Any] = [recall for recall in options.recalls if is_neural(recall)]
+        if not encoders:
+            return ranker
+        head = make_head(options.matcher, even_index(split.labels.n_seen(), options.tree).n_clusters)
+        how: dict[str, Any] = {"n_seeds": n_times, "n_readings": 2.0, "measure": measure, "threads": threads}
+        return neural_needs(split, encoders, head, options.matcher.training, advice=_ADVICE, **how).then(ranker)
 
-    def _plans(self) -> Iterator[tuple[Any, VectorOptions, int]]:
-        for recall in self.options.recalls:
-            for vectors in self.options.vectors:
-                for more in range(self.options.n_seeds):
-                    yield recall, vectors, self.options.seed + more
+    def _plans(self) -> Iterable[tuple[Any, VectorOptions, int]]:
+        seeds = range(self.options.seed, self.options.seed + self.options.n_seeds)
+        return product(self.options.recalls, self.options.vectors, seeds)
