@@ -32,12 +32,25 @@ _FIRST, _MOST, _WORTH_S = 500, 16_000, 2.0
 _CACHE = 0.13
 
 
-def linear_needs(split: Split, features: TfidfOptions, ranker: RankerOptions, n_members: int) -> Needs:
-    """Bytes of memory and of disk; memory was 0.96 to 1.52 of what four data sets needed (docs/scale.md)."""
+def linear_needs(
+    split: Split,
+    features: TfidfOptions,
+    ranker: RankerOptions,
+    n_members: int,
+    tree: TreeOptions | None = None,
+    fit: Callable[[Split], object] | None = None,
+    n_more: int = 0,
+) -> Needs:
+    """Bytes of memory and of disk; memory was 0.96 to 1.52 of what four data sets needed (docs/scale.md).
+
+    With `tree` and `fit`, which trains all members on some texts, also the time. `n_more`: further features of each
+    text that `fit` leaves out, such as the numbers of a text vector.
+    """
     n_texts, n_labels = len(split), split.labels.n_labels
-    terms = terms_per_text(split, features)
+    plain = terms_per_text(split, features)
+    terms = plain + n_more
     rows = 8 * terms * n_texts
-    weights = _PER_TERM * terms * len(split.labels.indices)
+    weights = _PER_TERM * plain * len(split.labels.indices) + 6 * n_more * split.labels.n_seen()
     recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
     clusters = 300 * 8 * min(n_labels, len(split.labels.indices))
     parts = {
@@ -47,11 +60,15 @@ def linear_needs(split: Split, features: TfidfOptions, ranker: RankerOptions, n_
         "weights": (n_members + 1) * weights,
         "programs and clusters": _BASE + clusters,
     }
-    disk = n_members * weights + 60 * terms * n_texts**0.5 * 100
+    disk = n_members * weights + 60 * plain * n_texts**0.5 * 100
+    seconds = None
+    if tree is not None and fit is not None:
+        seconds = linear_seconds(split, tree, ranker, fit) * terms / max(plain, 1.0)
     return Needs(
         int(sum(parts.values())),
         int(disk + rows),
         "ranker.threshold, ranker.n_recalled, features.blocks.*.max_features or n_seeds",
+        seconds=seconds,
         parts=tuple((what, int(size)) for what, size in parts.items()),
     )
 

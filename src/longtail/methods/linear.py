@@ -6,7 +6,6 @@ Parabel, Bonsai, DiSMEC and XR-Linear are settings of it (`longtail methods`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from longtail.ensemble import EnsembleOptions, combine
 from longtail.labels.clusters import Sources, cluster_labels
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
-from longtail.linear.needs import linear_needs, linear_seconds
+from longtail.linear.needs import linear_needs
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.training import SolverOptions
 from longtail.linear.tree import LinearTree, SearchOptions, fit_tree, spread
@@ -118,12 +117,9 @@ class Linear(Method):
     def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`."""
         options: LinearOptions = self.options
-        needs = linear_needs(split, options.features, options.ranker, len(list(self._plans())))
-        if not measure:
-            return needs
-        new = self.from_options(options.plain())
-        seconds = linear_seconds(split, options.tree, options.ranker, lambda part: new.fit(part, threads=threads))
-        return replace(needs, seconds=seconds)
+        new, n_members = self.from_options(options.plain()), len(list(self._plans()))
+        fit = (lambda part: new.fit(part, threads=threads)) if measure else None
+        return linear_needs(split, options.features, options.ranker, n_members, options.tree, fit)
 
     def describe(self) -> dict[str, Any]:
         """Features, weights, and texts per cluster by label vector (X-BERT's figure 1)."""

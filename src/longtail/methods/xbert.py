@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from longtail.data.dataset import Split
 from longtail.ensemble import EnsembleOptions, combine
 from longtail.labels.clusters import Sources, cluster_labels, points_of
-from longtail.labels.tree import TreeOptions, even_index
+from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.layer import Layer
 from longtail.linear.needs import linear_needs
@@ -26,16 +26,13 @@ from longtail.linear.similarity import similarity_ranker
 from longtail.linear.tree import spread
 from longtail.methods.base import METHODS, Method, MethodOptions, Needs
 from longtail.nn.encoders.transformer import TransformerOptions
-from longtail.nn.needs import Advice, neural_needs
-from longtail.nn.recall import AnyRecallOptions, NeuralRecallOptions, is_neural, make_head, recall_of
+from longtail.nn.recall import AnyRecallOptions, NeuralRecallOptions, recall_needs, recall_of
 from longtail.nn.sentences import Sentences
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.types import TopK
-
-_ADVICE = Advice("recalls.*", "matcher.clusters.storage or matcher.clusters.optimizer", "matcher.training")
 
 
 class XBERTOptions(MethodOptions):
@@ -152,16 +149,15 @@ class XBERT(Method):
         return tuple(self.options.features.optional_columns)
 
     def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
-        """See `Method.needs`; the linear ranker's time is not measured."""
+        """See `Method.needs`; the ranker's time is that with linear matchers."""
         options: XBERTOptions = self.options
         n_times = len(options.vectors) * options.n_seeds
-        ranker = linear_needs(split, options.features, options.ranker, n_times * len(options.recalls))
-        encoders: list[Any] = [recall for recall in options.recalls if is_neural(recall)]
-        if not encoders:
-            return ranker
-        head = make_head(options.matcher, even_index(split.labels.n_seen(), options.tree).n_clusters)
-        how: dict[str, Any] = {"n_seeds": n_times, "n_readings": 2.0, "measure": measure, "threads": threads}
-        return neural_needs(split, encoders, head, options.matcher.training, advice=_ADVICE, **how).then(ranker)
+        parts = options.recalls, options.matcher, options.tree, n_times
+        networks, width = recall_needs(split, *parts, measure, threads)
+        quick = self.from_options(options.plain() | {"recalls": [{"kind": "linear"}] * len(options.recalls)})
+        fit = (lambda part: quick.fit(part, threads=threads)) if measure else None
+        given = options.features, options.ranker, n_times * len(options.recalls), options.tree, fit
+        return networks.then(linear_needs(split, *given, width if options.embedding_weight else 0))
 
     def _plans(self) -> Iterable[tuple[Any, VectorOptions, int]]:
         seeds = range(self.options.seed, self.options.seed + self.options.n_seeds)

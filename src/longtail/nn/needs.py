@@ -34,6 +34,7 @@ from longtail.nn.devices import choose_device, choose_precision, free_gpu_bytes
 from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.encoders.choice import ENCODERS
 from longtail.nn.heads.base import Head
+from longtail.nn.heads.dense import Dense
 from longtail.nn.tagger import VALIDATION_TEXTS, MakeHead
 from longtail.nn.training import TrainingOptions
 from longtail.nn.trial import batch_widths, fill, seconds_a_step
@@ -116,6 +117,11 @@ def neural_needs(
         disk_bytes=n_seeds * sum(one.disk_bytes for one in counted) + more,
         seconds=total_s,
     )
+
+
+def text_width(split: Split, encoders: Sequence[EncoderOptions]) -> int:
+    """Numbers of the widest text vector."""
+    return max(_member(split, options, lambda width: Dense(width, 2)).encoder.width for options in encoders)
 
 
 def _member(split: Split, options: EncoderOptions, make_head: MakeHead) -> _Member:

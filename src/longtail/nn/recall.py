@@ -5,6 +5,7 @@ texts  ->  clusters (n, b), log scores (n, b)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -12,13 +13,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from longtail.data.dataset import Split
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
+from longtail.labels.tree import TreeOptions, even_index
 from longtail.linear.recall import LinearRecall, LinearRecallOptions
+from longtail.machine import Needs
 from longtail.nn.encoders.base import EncoderOptions
 from longtail.nn.encoders.choice import AnyEncoderOptions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import Loss, TableOptions
+from longtail.nn.needs import Advice, neural_needs, text_width
 from longtail.nn.tagger import MakeHead, Tagger
 from longtail.nn.training import TrainingOptions
 from longtail.options import Options
@@ -28,6 +33,7 @@ from longtail.text.joined import with_embeddings
 from longtail.types import LabelMatrix
 
 _LOWEST = np.float32(1e-30)
+_ADVICE = Advice("recalls.*", "matcher.clusters.storage or matcher.clusters.optimizer", "matcher.training")
 
 
 class NeuralRecallOptions(Options):
@@ -113,6 +119,25 @@ def recall_of(options: Options) -> Any:
 def make_head(options: NeuralRecallOptions, n_clusters: int) -> MakeHead:
     """The head over clusters."""
     return lambda width: Dense(width, n_clusters, options.clusters, options.loss)
+
+
+def recall_needs(
+    split: Split,
+    recalls: Sequence[Any],
+    options: NeuralRecallOptions,
+    tree: TreeOptions,
+    n_times: int,
+    measure: bool = False,
+    threads: int | None = None,
+) -> tuple[Needs, int]:
+    """What training the neural matchers `n_times` will take, none for others; and the width of their text vectors."""
+    encoders = [recall for recall in recalls if is_neural(recall)]
+    if not encoders:
+        return Needs(0, 0, ""), 0
+    head = make_head(options, even_index(split.labels.n_seen(), tree).n_clusters)
+    how: dict[str, Any] = {"n_seeds": n_times, "n_readings": 2.0, "measure": measure, "threads": threads}
+    needs = neural_needs(split, encoders, head, options.training, advice=_ADVICE, **how)
+    return needs, text_width(split, encoders)
 
 
 def _first(targets: LabelMatrix, most: int) -> LabelMatrix:
