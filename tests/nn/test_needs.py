@@ -117,7 +117,14 @@ def test_widths_are_those_of_the_real_batches(split: Split, tiny_encoder: Path) 
     plan = Plan(tokens, split.labels, 10, 0, 0, 8, 62)
     drawn = steps(plan)
     real = sorted(plan.width(next(drawn)) for _ in range(plan.window))
-    assert batch_widths(tokens, len(split), training).tolist() == real
+    assert batch_widths(tokens, len(split), training, 62).tolist() == real
+
+
+def test_a_text_as_long_as_the_encoder_reads_is_counted(tiny_encoder: Path) -> None:
+    """62 tokens are no multiple of a batch's width step."""
+    texts = Split.of(["apple " * 100, "stone"] * 8, [["fruit"], ["rock"]] * 8)
+    options = TransformerOptions(model=str(tiny_encoder))
+    assert neural_needs(texts, [options], lambda width: Dense(width, 2), TrainingOptions(), measure=True).seconds
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "cnn", "bag"])

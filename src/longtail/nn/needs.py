@@ -146,7 +146,7 @@ def _counted(member: _Member, split: Split, training: TrainingOptions, advice: A
     copies = (training.averaging.kind != "none") + bool(training.validation)
     weights, moments = _weight_bytes(member), sum(map(_moment_bytes, tables))
     n_texts = min(training.micro_batch or training.batch_size, training.batch_size, len(split))
-    widest = int(batch_widths(member.tokens, len(split), training).max())
+    widest = int(batch_widths(member.tokens, len(split), training, member.encoder.tokeniser.max_tokens).max())
     activations = n_texts * (kept_bytes(member.encoder, widest, device, half) + _logit_bytes(member.head))
     activations += trained + (trained // 2 if half else 0)  # gradients, and weights in half precision
     update = max((_UPDATE * 4 * _chunk_numbers(table) for table in tables), default=0)

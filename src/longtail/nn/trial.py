@@ -2,7 +2,8 @@
 
 Batches are sorted by length, so steps differ. Three widths are tried, at one, three and five sixths of all batches; on
 a CPU with fewer texts, where a whole batch would take long: time is then a line over the tokens of a step, whose start
-is what a step costs whatever its texts are (the optimiser).
+is what a step costs whatever its texts are (the optimiser). Where layers are compiled, which takes a quarter of a
+minute a width, only the middle one is tried.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from longtail.types import LabelMatrix
 
 _FLOPS = 5e10
 """Of one step of a trial on a CPU: less than a second."""
-_COMPILED = 0.7
-"""What compiled layers take of the time that they take as they are; they are not compiled for a trial."""
+_WARM = 8
+"""Steps of a trial with compiled layers."""
 _POINTS = 3
 """Widths that are tried."""
 _NEAR = 4
@@ -59,13 +60,13 @@ class _Clock:
         yield advance
 
 
-def batch_widths(tokens: TokenRows, n_texts: int, training: TrainingOptions) -> NDArray[np.int64]:
-    """About how wide the batches of a window are, the narrowest first, by a sample of the texts."""
+def batch_widths(tokens: TokenRows, n_texts: int, training: TrainingOptions, limit: int) -> NDArray[np.int64]:
+    """About how wide the batches of a window are, the narrowest first, by a sample of the texts; `limit`: at most."""
     size = min(training.batch_size, n_texts)
     lengths = np.sort(tokens.lengths())
     edges = _edges(len(lengths), min(WINDOW, n_texts // size))
     step = step_width(int(lengths[-1]), _compiles(training))
-    widths: NDArray[np.int64] = -(-lengths[edges] // step) * step
+    widths: NDArray[np.int64] = np.minimum(-(-lengths[edges] // step) * step, limit)
     return widths
 
 
@@ -81,24 +82,24 @@ def seconds_a_step(
     """Mean time of a step of a training with `n_texts` texts; `tokens` and `labels` are a sample of them."""
     device = choose_device(training.device)
     fill(encoder)
-    widths = batch_widths(tokens, n_texts, training)
+    mean_width = float(batch_widths(tokens, n_texts, training, encoder.tokeniser.max_tokens).mean())
     size = min(training.batch_size, n_texts)
-    budget = _FLOPS / (6 * _inner_weights(encoder)) if device.type == "cpu" else np.inf
     with threads_of(engine), torch.random.fork_rng(devices=[]):
         trial = _Trial(Network(encoder, head), tokens, labels, training, device)
+        if _compiles(training):
+            return trial.run(0.5, size, _WARM) * mean_width / trial.width(0.5)
         trial.run(0.0, 1)  # memory is taken, libraries wake up
+        budget = _FLOPS / (6 * _inner_weights(encoder)) if device.type == "cpu" else np.inf
         shares = (np.arange(_POINTS) + 0.5) / _POINTS
         tried = [(at, int(np.clip(budget // trial.width(at), 1, size))) for at in shares]
         found = [(n * trial.width(at), trial.run(at, n)) for at, n in tried]
         if all(n == size for _, n in tried):
-            mean = float(np.mean([took_s for _, took_s in found]))
-        else:
-            found.append((trial.width(0.0), trial.run(0.0, 1)))
-            n_tokens, seconds = np.array(found, np.float64).T
-            start = max(0.0, float(np.polyfit(n_tokens, seconds, 1)[1]))
-            each = float(((seconds - start) / n_tokens)[:-1].mean())
-            mean = start + max(each, 0.0) * size * float(widths.mean())
-    return mean * (_COMPILED if _compiles(training) else 1.0)
+            return float(np.mean([took_s for _, took_s in found]))
+        found.append((trial.width(0.0), trial.run(0.0, 1)))
+    n_tokens, seconds = np.array(found, np.float64).T
+    start = max(0.0, float(np.polyfit(n_tokens, seconds, 1)[1]))
+    each = float(((seconds - start) / n_tokens)[:-1].mean())
+    return start + max(each, 0.0) * size * mean_width
 
 
 def fill(encoder: Encoder) -> None:
@@ -117,7 +118,7 @@ class _Trial:
         self, network: Network, tokens: TokenRows, labels: LabelMatrix, training: TrainingOptions, device: torch.device
     ) -> None:
         self.clock = _Clock(device)
-        self.options = training.model_copy(update={"compile": "off", "tensorboard": None})
+        self.options = training.model_copy(update={"tensorboard": None})
         self.trainer = Trainer(network, self.options, 0, Run(progress=self.clock))
         self.tokens, self.labels = tokens, _placed(labels, network.head)
         self.pad_id, self.max_width = network.encoder.tokeniser.pad_id, network.encoder.tokeniser.max_tokens
@@ -127,11 +128,11 @@ class _Trial:
         """Tokens of the texts at this share of all, by length."""
         return int(self.tokens.lengths()[self.order[self._place(share)]])
 
-    def run(self, share: float, n_texts: int) -> float:
-        """Seconds of a step with texts as long as those at this share of all; the faster of two."""
+    def run(self, share: float, n_texts: int, n_steps: int = 2) -> float:
+        """Seconds of a step with texts as long as those at this share of all; the fastest of several."""
         last = self._place(share)
         rows = np.resize(self.order[max(0, last - _NEAR + 1) : last + 1], n_texts)
-        self.trainer.options = self.options.model_copy(update={"n_steps": self.trainer.at.step + 2})
+        self.trainer.options = self.options.model_copy(update={"n_steps": self.trainer.at.step + n_steps})
         self.trainer.fit(self.tokens.take(rows), self.labels.take(rows), self.pad_id, self.max_width)
         return float(np.diff(self.clock.marks).min())
 
