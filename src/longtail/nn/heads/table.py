@@ -28,7 +28,6 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import working_dtype
 from longtail.options import Options
 
 Loss: TypeAlias = Literal["bce", "squared_hinge"]
@@ -176,8 +175,8 @@ class LabelTable(nn.Module):
                 apply(self.bias[rows], self._moments("bias", rows), of_bias, scale, for_bias, momentum)
 
     def logits(self, vectors: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """First row and logits (B, n_chunk) float32 of each chunk."""
-        vectors = vectors.to(working_dtype(vectors) if vectors.is_cuda else torch.float32)
+        """First row and logits (B, n_chunk) float32 of each chunk: weights are used as they are stored, not rounded."""
+        vectors = vectors.to(self.weight.dtype if vectors.is_cuda else torch.float32)
         for chunk in self.chunks(None, vectors.dtype):
             yield chunk.rows.start, _logits(vectors, chunk, exact=True)
 
