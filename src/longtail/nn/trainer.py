@@ -80,7 +80,7 @@ class Trainer:
             table.compiled = self.compiled
             table.gather = gathered if self.n_ranks > 1 else None
         groups = network.groups(options.rates, options.decay)
-        self.optimizer = torch.optim.AdamW(groups, fused=self.device.type == "cuda") if groups else None
+        self.optimizer = torch.optim.AdamW(groups, fused=True) if groups else None
         self.model = network
         if groups:
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
