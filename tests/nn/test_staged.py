@@ -208,7 +208,7 @@ def test_a_stopped_run_goes_on_in_its_stage(
 def test_a_copy_in_bfloat16_finds_nearly_the_same(fit: Any, data: Dataset) -> None:
     for kind in KINDS:
         tagger = fit(kind)
-        halved = tagger.network.halved()
+        halved = tagger.network.lightened("bf16")
         assert {parameter.dtype for parameter in halved.encoder.parameters()} == {torch.bfloat16}
         assert halved.head is tagger.network.head
         found = top_k_of(halved, tagger.tokens(data.test.texts), 1, tagger.tokeniser.pad_id, SILENT)

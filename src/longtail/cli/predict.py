@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from longtail.cli.flags import DATA_PANEL, Json, Model, Quiet, TextColumn, Threads
+from longtail.cli.flags import DATA_PANEL, RUN_PANEL, Json, Model, Quiet, TextColumn, Threads
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 
@@ -42,6 +42,16 @@ TextFormatName = Annotated[
 ReplaceBad = Annotated[
     bool, typer.Option("--replace-bad-utf8", help="Put U+FFFD where bytes are not UTF-8.", rich_help_panel=DATA_PANEL)
 ]
+PrecisionName = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="Numbers that a network reads texts with: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU "
+        "and fp32 on a CPU.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 
 
 def predict(
@@ -56,6 +66,7 @@ def predict(
     text_column: TextColumn = None,
     replace_bad_utf8: ReplaceBad = False,
     threads: Threads = None,
+    precision: PrecisionName = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +76,7 @@ def predict(
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = Screen(quiet)
-    tagger = load_model(model)
+    tagger = load_model(model, precision=cast(Any, precision))
     n_labels = len(tagger.vocabulary_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")

@@ -21,7 +21,7 @@ from longtail.nn.needs import Advice, neural_needs
 from longtail.nn.tagger import Tagger, columns_of
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
-from longtail.run import Run
+from longtail.run import PRECISIONS, Run
 from longtail.types import TopK
 
 _ADVICE = Advice("encoder", "labels.bottleneck or labels.shrink")
@@ -48,6 +48,7 @@ class APLCXLNet(Method):
 
     name = "aplc-xlnet"
     options_class = APLCXLNetOptions
+    precisions = PRECISIONS
 
     def _fit(self, split: Split, run: Run) -> None:
         options: APLCXLNetOptions = self.options

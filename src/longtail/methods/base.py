@@ -33,7 +33,7 @@ from longtail.presets import load_preset
 from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
 from longtail.registry import Registry
-from longtail.run import Run
+from longtail.run import Precision, Run
 from longtail.stages import NO_STAGES, FolderStages
 from longtail.types import NO_LABEL, TopK
 
@@ -71,6 +71,10 @@ class Method(ABC):
 
     name: ClassVar[str]
     options_class: ClassVar[type[MethodOptions]]
+    precisions: ClassVar[tuple[Precision, ...]] = ("auto", "fp32")
+    """Numbers that a trained model can be used with."""
+    precision: Precision = "auto"
+    """Those that it is used with."""
     reads_features: ClassVar[bool] = False
     """Whether it learns from sparse features where data come without texts."""
 
@@ -129,7 +133,7 @@ class Method(ABC):
         split = texts if isinstance(texts, Split) else None
         table = split.texts if split else as_table(texts)
         features = split.features if split else None
-        return self._top_k(table, features, k, Run(LocalEngine(threads), progress))
+        return self._top_k(table, features, k, Run(LocalEngine(threads), progress, precision=self.precision))
 
     def predict(
         self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT

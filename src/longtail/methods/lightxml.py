@@ -30,7 +30,7 @@ from longtail.nn.staged import Negatives, Scoring
 from longtail.nn.tagger import Tagger, columns_of
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
-from longtail.run import Run
+from longtail.run import PRECISIONS, Run
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TfidfOptions
 from longtail.types import TopK
@@ -76,6 +76,7 @@ class LightXML(Method):
 
     name = "lightxml"
     options_class = LightXMLOptions
+    precisions = PRECISIONS
 
     def _fit(self, split: Split, run: Run) -> None:
         options: LightXMLOptions = self.options

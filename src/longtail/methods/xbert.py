@@ -29,7 +29,7 @@ from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.recall import AnyRecallOptions, NeuralRecallOptions, recall_needs, recall_of
 from longtail.nn.sentences import Sentences
 from longtail.persist import Folder, FolderWriter
-from longtail.run import Run
+from longtail.run import PRECISIONS, Run
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.types import TopK
@@ -74,6 +74,7 @@ class XBERT(Method):
 
     name = "xbert"
     options_class = XBERTOptions
+    precisions = PRECISIONS
 
     def _fit(self, split: Split, run: Run) -> None:
         options: XBERTOptions = self.options

@@ -5,7 +5,6 @@ batch  ->  text vectors (B, width)  ->  dropout  ->  head
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 
 import torch
@@ -14,6 +13,8 @@ from torch import Tensor, nn
 from longtail.nn.batch import Batch
 from longtail.nn.encoders.base import Encoder
 from longtail.nn.heads.base import Head
+from longtail.nn.precision import lightened
+from longtail.run import Precision
 
 _NO_DECAY = ("bias", "norm")
 
@@ -38,9 +39,9 @@ class Network(nn.Module):
         """Scores and places of the best labels."""
         return self.head.top_k(self.encoder(batch.ids, batch.mask), k)
 
-    def halved(self) -> Network:
-        """The same head behind a copy of the encoder in bfloat16: for use on a GPU."""
-        return Network(copy.deepcopy(self.encoder).to(torch.bfloat16), self.head)
+    def lightened(self, precision: Precision) -> Network:
+        """The same head behind a lighter copy of the encoder: for use."""
+        return Network(lightened(self.encoder, precision), self.head)
 
     def groups(self, rates: Mapping[str, float], decay: float) -> list[dict[str, object]]:
         """Parameters by learning rate (`encoder`, and what the head names) and by whether they decay."""

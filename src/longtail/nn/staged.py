@@ -24,7 +24,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -36,10 +35,11 @@ from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
 from longtail.nn.heads.table import TableOptions
 from longtail.nn.network import Network
+from longtail.nn.precision import lightened
 from longtail.nn.tagger import MakeNetwork, Tagger, split_rows
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder
-from longtail.run import Run
+from longtail.run import Precision, Run
 from longtail.types import LabelMatrix
 
 Negatives: TypeAlias = Literal["dynamic", "static", "frozen"]
@@ -59,9 +59,9 @@ class TwoEncoders(Network):
         recalls = self.recaller(batch.ids, batch.mask)
         return self.head.top_k(self.encoder(batch.ids, batch.mask), k, recalls)
 
-    def halved(self) -> Network:
-        """See `Network.halved`."""
-        encoder, recaller = (copy.deepcopy(part).to(torch.bfloat16) for part in (self.encoder, self.recaller))
+    def lightened(self, precision: Precision) -> Network:
+        """See `Network.lightened`."""
+        encoder, recaller = (lightened(part, precision) for part in (self.encoder, self.recaller))
         return TwoEncoders(encoder, self.head, recaller=recaller)
 
 

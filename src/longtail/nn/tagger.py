@@ -27,7 +27,8 @@ from longtail.nn.devices import choose_device
 from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.encoders.choice import ENCODERS
 from longtail.nn.heads.base import Head
-from longtail.nn.network import Network
+from longtail.nn.network import Network, device_of
+from longtail.nn.precision import settled
 from longtail.nn.prediction import top_k_of, vectors_of
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.nn.trainer import Trainer
@@ -35,7 +36,7 @@ from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
-from longtail.run import Run
+from longtail.run import Precision, Run
 from longtail.text.tokens import TokenRows, tokenise
 from longtail.types import LabelMatrix, TopK
 
@@ -54,7 +55,7 @@ class Tagger:
     network: Network
     options: EncoderOptions
     facts: dict[str, Any] = field(default_factory=dict)
-    _fast: Network | None = None
+    _lighter: dict[Precision, Network] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -121,14 +122,14 @@ class Tagger:
         run = run or Run()
         with threads_of(run.engine):
             tokens = self.tokens(texts, run.progress)
-            return top_k_of(self._settle(), tokens, k, self.tokeniser.pad_id, run.progress)
+            return top_k_of(self.lightened(run.precision), tokens, k, self.tokeniser.pad_id, run.progress)
 
     def vectors(self, texts: pa.Table, run: Run | None = None) -> NDArray[np.float32]:
         """The vector of each text."""
         run = run or Run()
         with threads_of(run.engine):
             tokens = self.tokens(texts, run.progress)
-            return vectors_of(self._settle(), tokens, self.tokeniser.pad_id, run.progress)
+            return vectors_of(self.lightened(run.precision), tokens, self.tokeniser.pad_id, run.progress)
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
@@ -154,15 +155,17 @@ class Tagger:
         network.eval()
         return cls(network, options, facts["training"])
 
-    def _settle(self) -> Network:
-        """The network on the device where predictions are made; on a GPU a copy whose encoder is in bfloat16."""
+    def lightened(self, precision: Precision = "auto") -> Network:
+        """The network as it is used, on the device where that is done; a lighter copy is made once."""
         device = choose_device("auto")
-        if device.type == "cpu":
-            return self.network
-        if self._fast is None:
+        if device_of(self.network).type != device.type:
             self.network.to(device)
-            self._fast = self.network.halved().eval()
-        return self._fast
+        precision = settled(precision, device)
+        if precision == "fp32":
+            return self.network
+        if precision not in self._lighter:
+            self._lighter[precision] = self.network.lightened(precision).eval()
+        return self._lighter[precision]
 
 
 def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
