@@ -88,6 +88,8 @@ def test_what_makes_a_step_smaller_is_seen(told: Callable[..., Needs]) -> None:
     assert part(told(batch_size=64, micro_batch=8), "step") < step
     assert part(told(batch_size=64, encoder={"tokens": {"max_tokens": 6}}), "step") < step
     assert part(told(batch_size=64, encoder={"trainable_layers": 0}), "step") < step
+    again = part(told(batch_size=64, encoder={"checkpointing": True}), "step")
+    assert step / 3 < again < step  # one of two layers at a time
 
 
 def test_members_share_memory_but_not_the_disk(told: Callable[..., Needs]) -> None:

@@ -84,12 +84,14 @@ class _Notes(logging.Handler):
     """What the library has to say, as notes on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(f"note: {record.getMessage()}", err=True)
+        mark = "note: " if record.levelno >= logging.WARNING else ""
+        typer.echo(mark + record.getMessage(), err=True)
 
 
 def _show_notes() -> None:
+    LOG.setLevel(logging.INFO)
     if not any(isinstance(handler, _Notes) for handler in LOG.handlers):
-        LOG.addHandler(_Notes(logging.WARNING))
+        LOG.addHandler(_Notes())
 
 
 def _usage(error: typer.TyperException) -> str:

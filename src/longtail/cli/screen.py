@@ -6,12 +6,14 @@ Libraries for drawing are loaded when something is drawn, so that a command in a
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from longtail.log import LOG
 from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
 
@@ -28,6 +30,8 @@ class Screen:
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet or not is_main_process()
+        if self.quiet:
+            LOG.setLevel(logging.WARNING)
 
     @cached_property
     def progress(self) -> Progress:

@@ -75,6 +75,7 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
     if as_json:
         shown = {key: value for key, value in manifest.items() if key != "files"}
         more = {"bytes": size, "n_features": described.get("n_features"), "members": members}
+        more["networks"] = described.get("networks", [])
         write_json(shown | more | {"changed_options": changed, "verified": verify})
         return
     facts = opened.facts_
@@ -92,6 +93,8 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
         "versions": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
         "options": ", ".join(f"{path} = {value}" for path, value in changed.items()) or "all as by default",
     }
+    for number, network in enumerate(described.get("networks", ()), 1):
+        rows[f"network {number}"] = ", ".join(f"{key} {_plainly(value)}" for key, value in network.items())
     screen = Screen()
     for name, value in rows.items():
         if value is not None:
@@ -143,6 +146,13 @@ def _draw(screen: Screen, member: dict[str, Any], texts: NDArray[Any]) -> None:
         f"{member['n_clusters']:,} clusters, {of['min']:,.0f} to {of['max']:,.0f} texts, median {of['median']:,.0f}, "
         f"spread {of['spread']:.2f}"
     )
+
+
+def _plainly(value: Any) -> str:
+    """A fact in a few letters."""
+    if isinstance(value, int | float):
+        return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    return str(value)
 
 
 def _first_line(text: str | None) -> str:

@@ -72,7 +72,7 @@ class APLCXLNet(Method):
 
     def describe(self) -> dict[str, Any]:
         """Size and cost beside a dense layer (the paper's equations 9 and 14)."""
-        return self.tagger_.network.head.facts()
+        return {"networks": [self.tagger_.describe()]}
 
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ A model knows the labels that have training texts; a label without any is in the
 from __future__ import annotations
 
 import platform
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -245,4 +246,5 @@ def _given(labels: Iterable[Iterable[str]] | None) -> Iterable[Iterable[str]]:
 
 def _versions() -> dict[str, str]:
     packages: Sequence[str] = ("longtail", "numpy", "scipy", "numba", "pyarrow")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    neural = [name for name in ("torch", "transformers") if name in sys.modules]
+    return {"python": platform.python_version(), **{name: version(name) for name in (*packages, *neural)}}

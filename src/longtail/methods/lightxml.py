@@ -131,6 +131,10 @@ class LightXML(Method):
                 "are scored; lower dense_up_to, or leave negatives as they are"
             )
 
+    def describe(self) -> dict[str, Any]:
+        """See `Method.describe`."""
+        return {"networks": [member.describe() for member in self.members_]}
+
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """See `Method.reading`: the fields one after the other."""

@@ -130,7 +130,7 @@ class XBERT(Method):
 
     def describe(self) -> dict[str, Any]:
         """See `Method.describe`."""
-        return {"n_features": self.features_.n_features, "n_clusters": self.n_clusters_}
+        return {"n_features": self.features_.n_features, "networks": [recall.facts() for recall in self.recalls_]}
 
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:

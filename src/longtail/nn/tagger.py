@@ -131,6 +131,19 @@ class Tagger:
             tokens = self.tokens(texts, run.progress)
             return vectors_of(self.lightened(run.precision), tokens, self.tokeniser.pad_id, run.progress)
 
+    def describe(self) -> dict[str, Any]:
+        """What people want to know of a network."""
+        origin = self.network.encoder.facts().get("origin", {"name": self.network.encoder.options_class.__name__})
+        size = sum(parameter.numel() for parameter in self.network.parameters())
+        head = {"head": type(self.network.head).__name__.lower(), **self.network.head.facts()}
+        return {
+            "encoder": origin["name"],
+            "from": origin.get("source", ""),
+            "n_weights_in_all": size,
+            **self.facts,
+            **head,
+        }
+
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
         self.tokeniser.save(writer, f"{name}-tokeniser")

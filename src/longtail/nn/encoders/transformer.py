@@ -18,6 +18,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError
+from longtail.log import LOG
 from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
 from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
@@ -89,6 +90,7 @@ class Transformer(Encoder):
             raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
         _set_dropout(model, options.dropout)
         origin = {"name": options.model, "source": found.source}
+        LOG.info("encoder %s from %s", options.model, found.source)
         return cls(model, _pieces(tokenizer, model, options), options, origin)
 
     @classmethod
