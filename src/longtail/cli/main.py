@@ -64,7 +64,17 @@ def longtail(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _show_notes()
+    notes = _Notes()
+    LOG.addHandler(notes)
+    LOG.setLevel(logging.INFO)
+    try:
+        return _run(given)
+    finally:
+        LOG.removeHandler(notes)
+        LOG.setLevel(logging.NOTSET)
+
+
+def _run(given: list[str]) -> int:
     try:
         code = app(given or ["--help"], prog_name="longtail", standalone_mode=False)
     except LongtailError as error:
@@ -86,12 +96,6 @@ class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         mark = "note: " if record.levelno >= logging.WARNING else ""
         typer.echo(mark + record.getMessage(), err=True)
-
-
-def _show_notes() -> None:
-    LOG.setLevel(logging.INFO)
-    if not any(isinstance(handler, _Notes) for handler in LOG.handlers):
-        LOG.addHandler(_Notes())
 
 
 def _usage(error: typer.TyperException) -> str:
