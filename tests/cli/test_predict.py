@@ -81,8 +81,9 @@ def test_more_labels_than_there_are_give_as_many_as_there_are(longtail: Run, mod
     assert longtail("predict", model, "-t", "word1a", "-k", 1000, "-q").err == ""
 
 
-def test_a_precision_that_the_method_has_not_is_refused(longtail: Run, model: Path) -> None:
-    ran = longtail("predict", model, "-t", words_of(3), "--precision", "int8")
-    assert ran.code == 2
-    assert "precision must be one of auto, fp32 for method linear, got 'int8'" in ran.err
+def test_a_precision_that_the_method_has_not_is_refused(longtail: Run, model: Path, data: Path) -> None:
+    for command in (["predict", model, "-t", words_of(3)], ["evaluate", model, data]):
+        ran = longtail(*command, "--precision", "int8")
+        assert ran.code == 2
+        assert "precision must be one of auto, fp32 for method linear, got 'int8'" in ran.err
     assert longtail("predict", model, "-t", words_of(3), "--precision", "fp32").code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,6 +14,7 @@ from longtail.cli.flags import (
     LabelColumn,
     LabelSeparator,
     Model,
+    PrecisionName,
     Quiet,
     Read,
     TextColumn,
@@ -61,6 +62,7 @@ def evaluate(
     label_separator: LabelSeparator = None,
     read: Read = None,
     threads: Threads = None,
+    precision: PrecisionName = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -72,7 +74,7 @@ def evaluate(
     from longtail.report import make_report, write_report
 
     screen = Screen(quiet)
-    tagger = load_model(model)
+    tagger = load_model(model, precision=cast(Any, precision))
     how: dict[str, Any] = {
         "columns": tagger.columns,
         "optional": tagger.optional_columns,

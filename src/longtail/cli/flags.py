@@ -56,5 +56,15 @@ MethodName = Annotated[
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Threads to use; all cores by default.", rich_help_panel=RUN_PANEL)
 ]
+PrecisionName = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="Numbers that a network reads texts with: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU "
+        "and fp32 on a CPU.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=RUN_PANEL)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=RUN_PANEL)]

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from longtail.cli.flags import DATA_PANEL, RUN_PANEL, Json, Model, Quiet, TextColumn, Threads
+from longtail.cli.flags import DATA_PANEL, Json, Model, PrecisionName, Quiet, TextColumn, Threads
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 
@@ -41,16 +41,6 @@ TextFormatName = Annotated[
 ]
 ReplaceBad = Annotated[
     bool, typer.Option("--replace-bad-utf8", help="Put U+FFFD where bytes are not UTF-8.", rich_help_panel=DATA_PANEL)
-]
-PrecisionName = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        help="Numbers that a network reads texts with: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU "
-        "and fp32 on a CPU.",
-        rich_help_panel=RUN_PANEL,
-    ),
 ]
 
 

@@ -1,7 +1,8 @@
 """Lighter copies of an encoder, for use: the same layers in numbers that take less time and memory.
 
-    bf16   all weights and states in bfloat16: for GPUs, and for CPUs that multiply such numbers
-    int8   weights of linear layers in one byte, states in one byte while they are multiplied: for CPUs
+    bf16   all weights and states in bfloat16: for GPUs, and for CPUs that multiply such numbers; others get slower
+    int8   weights of linear layers in one byte (a scale a row), states in one byte while they are multiplied: for
+           CPUs; lists change more than with bf16 (docs/scale.md)
 
 Labels' weights are never touched: scores stay what they were but for small changes of a text's vector.
 """
@@ -41,7 +42,8 @@ def _bf16(encoder: Encoder) -> Encoder:
 def _int8(encoder: Encoder) -> Encoder:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces that this will move to another package
-        made: Encoder = torch.ao.quantization.quantize_dynamic(encoder, {nn.Linear}, dtype=torch.qint8)
+        by_row = {nn.Linear: torch.ao.quantization.per_channel_dynamic_qconfig}
+        made: Encoder = torch.ao.quantization.quantize_dynamic(encoder, by_row, dtype=torch.qint8)
     return made
 
 
