@@ -237,7 +237,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("may not mount a small disk")
     yield place
-    subprocess.run(["umount", str(place)], check=True)
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @linux
