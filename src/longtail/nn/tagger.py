@@ -26,7 +26,7 @@ from longtail.metrics import MetricOptions, evaluate
 from longtail.nn.devices import choose_device
 from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.encoders.choice import ENCODERS
-from longtail.nn.heads.base import Head
+from longtail.nn.heads.base import Head, positions
 from longtail.nn.network import Network, device_of
 from longtail.nn.precision import settled
 from longtail.nn.prediction import top_k_of, vectors_of
@@ -82,7 +82,7 @@ class Tagger:
             network = make_network(made, make_head(made.width), dropout)
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
             _tell_cut(tokens, made.tokeniser.max_tokens)
-            places = labels.renumber(_places(network.head, labels.n_labels), _n_places(network.head))
+            places = _as_places(labels, network.head)
             network.head.begin(places)
             tagger = cls(network, encoder)
             trainer = Trainer(network, training, seed, run)
@@ -190,18 +190,11 @@ def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDAr
     return np.sort(drawn[n_held:]), np.sort(drawn[:n_held])
 
 
-def _places(head: Head, n_labels: int) -> NDArray[np.int64]:
-    """The place of each label."""
+def _as_places(labels: LabelMatrix, head: Head) -> LabelMatrix:
+    """Labels as the head numbers them."""
     if head.order is None:
-        return np.arange(n_labels)
-    places = np.zeros(n_labels, np.int64)
-    real = np.flatnonzero(head.order >= 0)
-    places[head.order[real]] = real
-    return places
-
-
-def _n_places(head: Head) -> int:
-    return head.n_labels if head.order is None else len(head.order)
+        return labels
+    return labels.renumber(positions(head.order, labels.n_labels), len(head.order))
 
 
 def _tell_cut(tokens: TokenRows, limit: int) -> None:
