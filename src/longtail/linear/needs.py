@@ -25,11 +25,15 @@ from longtail.text.tfidf import Tfidf
 _SAMPLE = 1000
 _BASE = 220 << 20
 """Python and its libraries."""
+_NEURAL = 500 << 20
+"""Those of a network, where its text vectors are features too."""
 _PER_TERM = 5.5
 """Bytes of the model for each term of each label's texts, measured where labels are rare; others share terms."""
 _FIRST, _MOST, _WORTH_S = 500, 16_000, 2.0
 """Texts of the first trial; those of the second, which takes about so many seconds, at most."""
 _CACHE = 0.13
+_DENSE = 0.75
+"""Numbers of a text vector stand side by side in memory: so many times more features take longer by this power."""
 
 
 def linear_needs(
@@ -48,22 +52,21 @@ def linear_needs(
     """
     n_texts, n_labels = len(split), split.labels.n_labels
     plain = terms_per_text(split, features)
-    terms = plain + n_more
-    rows = 8 * terms * n_texts
+    rows, vectors = 8 * plain * n_texts, 8 * n_more * n_texts
     weights = _PER_TERM * plain * len(split.labels.indices) + 6 * n_more * split.labels.n_seen()
     recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
     clusters = 300 * 8 * min(n_labels, len(split.labels.indices))
     parts = {
         "texts": split.texts.nbytes,
-        "features": 2 * rows,
+        "features": 2 * (rows + vectors),
         "negatives": recalled,
         "weights": (n_members + 1) * weights,
-        "programs and clusters": _BASE + clusters,
+        "programs and clusters": _BASE + (_NEURAL if n_more else 0) + clusters,
     }
     disk = n_members * weights + 60 * plain * n_texts**0.5 * 100
     seconds = None
     if tree is not None and fit is not None:
-        seconds = linear_seconds(split, tree, ranker, fit) * terms / max(plain, 1.0)
+        seconds = linear_seconds(split, tree, ranker, fit) * (1 + n_more / max(plain, 1.0)) ** _DENSE
     return Needs(
         int(sum(parts.values())),
         int(disk + rows),

@@ -45,8 +45,7 @@ def factor(options: ScheduleOptions, step: int, n_steps: int, drops: int = 0) ->
     if options.kind == "cosine":
         return 0.5 * (1 - math.cos(math.pi * left))
     if options.kind == "triangular":
-        cut = max(1, warm)
-        part = step / cut if step < cut else left
+        part = step / warm if step < warm else left
         return (1 + part * (_SLANT - 1)) / _SLANT
     if options.kind == "plateau":
         return max(options.plateau_floor, options.plateau_factor**drops)
