@@ -21,7 +21,7 @@ LAYERS = [
     {"types", "errors", "registry", "persist", "options", "settings", "progress", "stages", "topk", "machine", "log"}
     | {"sparse", "processes"},
     {"kernels", "engines", "run"},
-    {"data", "text", "labels", "metrics", "ensemble", "propensity"},
+    {"data", "text", "labels", "metrics", "ensemble", "propensity", "neighbours"},
     {"linear", "nn", "presets", "published"},
     {"methods"},
     {"evaluation", "report", "reproduce", "tuning"},
