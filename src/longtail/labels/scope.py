@@ -1,0 +1,169 @@
+"""The label scope of a text: the labels that its nearest texts have, and the parents of these labels.
+
+    vocabulary, training labels                   ->  Hierarchy: for each label its parents
+    neighbours (n_texts, k), their labels, these  ->  Scope: for each text some labels, the likeliest first
+
+A scope tells a network where among thousands of labels those of a text should be (TReaderXML's teacher, methods.md
+D.2). Its labels are those of the model, followed by parents that are no labels themselves. Parents come from the
+vocabulary (`hierarchy.tsv`, SKOS); where that knows none, from the training texts: a is above c where nearly all texts
+with c have a, and a has more texts (subsumption); of several, the one with the fewest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from longtail.data.vocabulary import Vocabulary
+from longtail.options import Options
+from longtail.types import LabelMatrix
+
+_TEXTS_AT_ONCE = 1 << 14
+
+
+class ScopeOptions(Options):
+    """Which labels make a scope."""
+
+    parents: Literal["auto", "vocabulary", "texts", "none"] = "auto"
+    """Where parents come from: the vocabulary; the labels that training texts share; `auto` is the vocabulary where it
+    knows any parent, else the texts. `none` leaves parents out."""
+    min_share: float = Field(0.8, gt=0, le=1)
+    """texts: the least share of a label's texts that must have another label for that to be its parent."""
+    parentless: Literal["paper", "fixed"] = "fixed"
+    """Labels of neighbours that have no parent: left out, as the paper's Algorithm 1 is printed, or kept (`fixed`)."""
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        if self.parentless == "paper" and self.parents == "none":
+            raise ValueError("parentless must be 'fixed' where parents are 'none', got 'paper': no label would be left")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The parents of each label."""
+
+    parents: LabelMatrix  # (n_labels, n_scope_labels) numbers of parents; those from n_labels on are no labels
+    names: tuple[str, ...]  # (n_scope_labels,)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For storing; names follow from the vocabulary."""
+        return {"indptr": self.parents.indptr, "indices": self.parents.indices}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary) -> Hierarchy:
+        """From what `arrays` gave."""
+        _, names = _scope_labels(vocabulary)
+        return cls(LabelMatrix(arrays["indptr"], arrays["indices"], len(names)), names)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """Some labels for each text, those that most and nearest neighbours have first, then parents alone."""
+
+    ptr: NDArray[np.int64]  # (n_texts + 1,)
+    labels: NDArray[np.int32]  # (n,)
+    names: tuple[str, ...]  # (n_scope_labels,)
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def __getitem__(self, text: int) -> NDArray[np.int32]:
+        return self.labels[self.ptr[text] : self.ptr[text + 1]]
+
+
+def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOptions) -> Hierarchy:
+    """The parents of all labels of a vocabulary; `labels` are those of training texts."""
+    position, names = _scope_labels(vocabulary)
+    given = vocabulary.table["parents"].to_pylist()
+    kind = options.parents
+    if kind == "auto":
+        kind = "vocabulary" if any(given) else "texts"
+    n_labels = len(vocabulary)
+    if kind == "vocabulary":
+        rows = ([position[parent] for parent in own if position[parent] != at] for at, own in enumerate(given))
+        return Hierarchy(LabelMatrix.from_lists(rows, len(names)), names)
+    parent = subsuming(labels, options.min_share) if kind == "texts" else np.full(n_labels, -1)
+    child = np.flatnonzero(parent >= 0)
+    return Hierarchy(LabelMatrix.from_pairs(child, parent[child], n_labels, len(names)), names)
+
+
+def subsuming(labels: LabelMatrix, min_share: float) -> NDArray[np.int64]:
+    """For each label the least frequent one above it, by the texts that have both; −1 where there is none.
+
+    Label a is above c where P(a | c) ≥ `min_share` and a has more texts than c; ties by number (methods.md D-22).
+    """
+    own = labels.to_scipy().astype(np.int64)
+    together = (own.T @ own).tocoo()  # (n_labels, n_labels) texts that have both
+    counts = labels.texts_per_label()
+    child, parent = together.row, together.col
+    above = (counts[parent] > counts[child]) & (together.data / counts[child] >= min_share)
+    child, parent = child[above], parent[above]
+    order = np.lexsort((parent, counts[parent], child))
+    child, parent = child[order], parent[order]
+    first = np.flatnonzero(np.diff(child, prepend=-1))
+    made = np.full(labels.n_labels, -1, np.int64)
+    made[child[first]] = parent[first]
+    return made
+
+
+def scope_of(
+    neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, options: ScopeOptions | None = None
+) -> Scope:
+    """The scope of each text by its nearest texts (n_texts, k), best first, −1 where there are fewer.
+
+    `labels` are those of the texts that neighbours are chosen from.
+    """
+    dropped = options is not None and options.parentless == "paper"
+    parts = [
+        _scopes(neighbours[start : start + _TEXTS_AT_ONCE], labels, hierarchy.parents, dropped)
+        for start in range(0, len(neighbours), _TEXTS_AT_ONCE)
+    ]
+    lengths = np.concatenate([[0], *(length for length, _ in parts)])
+    found = [np.empty(0, np.int32), *(label for _, label in parts)]
+    return Scope(np.cumsum(lengths).astype(np.int64), np.concatenate(found), hierarchy.names)
+
+
+def _scopes(
+    neighbours: NDArray[Any], labels: LabelMatrix, parents: LabelMatrix, dropped: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """How many labels each text gets, and which."""
+    n_texts, k = neighbours.shape
+    text, rank = np.nonzero(neighbours >= 0)
+    text, rank, label = _spread(text, rank, labels, neighbours[text, rank])
+    if dropped:
+        kept = parents.labels_per_text()[label] > 0
+        text, rank, label = text[kept], rank[kept], label[kept]
+    above = _spread(text, rank, parents, label)
+    n_own = len(text)
+    text, rank, label = (np.concatenate(pair) for pair in zip((text, rank, label), above, strict=True))
+    keys, place = np.unique(text.astype(np.int64) * parents.n_labels + label, return_inverse=True)
+    # A vote a neighbour; the nearer one's counts a little more, all of that together less than a vote.
+    vote = 1 + (k - rank) / (k * (k + 1))
+    is_own = np.arange(len(vote)) < n_own
+    own, inherited = (np.bincount(place, vote * side, len(keys)) for side in (is_own, ~is_own))
+    text, label = np.divmod(keys, max(parents.n_labels, 1))
+    order = np.lexsort((label, -inherited, -own, text))
+    return np.bincount(text, minlength=n_texts), label[order].astype(np.int32)
+
+
+def _spread(
+    text: NDArray[Any], rank: NDArray[Any], of: LabelMatrix, rows: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Text, rank and label for each label of the given rows of a matrix, one row for each text and rank."""
+    taken = of.take(rows)
+    lengths = taken.labels_per_text()
+    return np.repeat(text, lengths), np.repeat(rank, lengths), taken.indices
+
+
+def _scope_labels(vocabulary: Vocabulary) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Number of each label and parent by id, and their names: labels first, then parents that are none, by id."""
+    given = vocabulary.table["parents"].to_pylist()
+    outside = sorted({parent for own in given for parent in own if parent not in vocabulary.position})
+    position = {label: at for at, label in enumerate((*vocabulary.ids, *outside))}
+    return position, (*vocabulary.names, *map(vocabulary.name_of, outside))
