@@ -165,6 +165,24 @@ def test_dropout_is_set_wherever_the_encoder_has_some(family: str) -> None:
     assert torch.equal(encoder.eval()(*given), quiet)
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "modernbert"])
+@torch.no_grad()
+def test_dropout_of_attention_alone_drops_attention_weights_alone(family: str) -> None:
+    from longtail.nn.encoders.transformer import _of_attention, _set_dropout
+
+    encoder = an_encoder(family)
+    given = padded(encoder)
+    quiet = encoder(*given)
+    set_dropout(encoder, 0.0)
+    _set_dropout(encoder.model, 0.9, _of_attention(encoder.model))
+    encoder.train()
+    assert not torch.allclose(encoder(*given), quiet)
+    others = [module for name, module in encoder.named_modules() if "output" in name.lower() and hasattr(module, "p")]
+    assert all(module.p == 0.0 for module in others)
+    _set_dropout(encoder.model, 0.0, _of_attention(encoder.model))
+    assert torch.equal(encoder(*given), quiet)
+
+
 def set_dropout(encoder: Transformer, share: float) -> None:
     from longtail.nn.encoders.transformer import _set_dropout
 

@@ -8,26 +8,31 @@ the real tokens, or the encoder's own pooler; of the last layer, or of several s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Self, cast
 
+import numpy as np
 import pyarrow as pa
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError
+from longtail.labels.scope import Scope
 from longtail.log import LOG
 from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
 from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.pieces import Pieces
+from longtail.text.tokens import TokenRows, side_by_side
 
 _NO_LIMIT = 1 << 20
 _SQUARE_MASKS = {"bert", "distilbert", "roberta", "xlm-roberta"}
 """Architectures that take a mask (B, 1, 1, T) as it is; from (B, T) they would ask the device whether all is true."""
+_QUERIES = {"query", "q", "q_lin", "q_proj", "Wqkv"}
+"""What architectures call the projection to queries."""
 _TIME_FIRST = {"xlnet"}
 """Architectures whose layers pass states on as (T, B, d)."""
 
@@ -46,10 +51,15 @@ class TransformerOptions(EncoderOptions):
     """Last layers whose vectors are put side by side."""
     dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout inside the encoder; by default what it was trained with."""
+    attention_dropout: float | None = Field(None, ge=0, lt=1)
+    """Dropout of attention weights, where an encoder has one of its own for them; by default what it was trained with.
+    On a GPU attention is faster without."""
     trainable_layers: int | None = Field(None, ge=0)
     """Train only so many of the last layers; by default all."""
     checkpointing: bool = False
     """Compute hidden states again in the backward pass: a third slower, a fraction of the memory."""
+    scope_tokens: PositiveInt = 128
+    """Where a label scope is read behind the text: at most so many of `tokens.max_tokens` are its labels' names."""
 
 
 class Transformer(Encoder):
@@ -89,6 +99,7 @@ class Transformer(Encoder):
         if lost:
             raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
         _set_dropout(model, options.dropout)
+        _set_dropout(model, options.attention_dropout, _of_attention(model))
         origin = {"name": options.model, "source": found.source}
         LOG.info("encoder %s from %s", options.model, found.source)
         return cls(model, _pieces(tokenizer, model, options), options, origin)
@@ -101,6 +112,7 @@ class Transformer(Encoder):
         with torch.device("meta"):
             made = cls.from_config(config, options, None)
         _set_dropout(made.model, options.dropout)
+        _set_dropout(made.model, options.attention_dropout, _of_attention(made.model))
         made.tokeniser = _pieces(tokenizer, made.model, options)
         return made
 
@@ -161,6 +173,29 @@ class Transformer(Encoder):
         pool = self._pooler(ids, mask)
         vectors = [pool(state) for state in [found.last_hidden_state, *reversed(before)]]
         return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
+
+    def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
+        """See `Encoder.with_scope`: names behind the text, each after a separator, the likeliest labels first."""
+        pieces, limit, room = self.tokeniser_, self.tokeniser.max_tokens, self.options.scope_tokens
+        if room > limit // 2:
+            raise ConfigError(f"encoder.scope_tokens must be at most half of max_tokens ({limit}), got {room}; lower it")
+        before = [] if pieces.separator is None else [pieces.separator]
+        names = [[*before, *name] for name in pieces.encode_names(scope.names)]
+        known = TokenRows(
+            np.array([piece for name in names for piece in name], tokens.ids.dtype),
+            np.cumsum([0, *map(len, names)]),
+        )
+        ends = np.concatenate([[0], np.cumsum(known.lengths()[scope.labels])])  # of all scopes one after the other
+        start, text = ends[scope.ptr], np.repeat(np.arange(len(scope)), np.diff(scope.ptr))
+        kept = ends[1:] - start[text] <= room  # whole names
+        given = known.take(scope.labels[kept])
+        sizes = np.bincount(text[kept], given.lengths(), len(scope)).astype(np.int64)
+        inner = TokenRows(given.ids, np.concatenate([[0], np.cumsum(sizes)]))
+        own = tokens.lengths()
+        stop = np.minimum(own - pieces.n_after, limit - pieces.n_after - sizes)
+        made = side_by_side([tokens.part(0, stop), inner, tokens.part(own - pieces.n_after, own)])
+        n_cut = max(tokens.n_cut, int(np.count_nonzero(stop < own - pieces.n_after)))
+        return TokenRows(made.ids, made.ptr, n_cut)
 
     def _watched(self) -> tuple[list[Tensor], list[Any]]:
         """What the layers before the last one give is put into the list, as far as pooling needs it.
@@ -234,12 +269,20 @@ def _limit(model: Any) -> int:
     return most - max(skipped, default=0)
 
 
-def _set_dropout(model: Any, share: float | None) -> None:
-    """Layers of dropout, and shares that attention keeps as plain numbers."""
+def _set_dropout(model: Any, share: float | None, modules: Iterable[nn.Module] | None = None) -> None:
+    """Layers of dropout, and shares that attention keeps as plain numbers; in all modules, or in some."""
     if share is None:
         return
-    for module in model.modules():
+    for module in model.modules() if modules is None else modules:
         if isinstance(module, nn.Dropout):
             module.p = share
         for name in [name for name, value in vars(module).items() if "dropout" in name and isinstance(value, float)]:
             setattr(module, name, share)
+
+
+def _of_attention(model: Any) -> Iterator[nn.Module]:
+    """What drops attention weights: in modules that project to queries, beside those projections."""
+    for module in model.modules():
+        if any(name in _QUERIES for name, _ in module.named_children()):
+            yield module
+            yield from (child for name, child in module.named_children() if name == "dropout")
