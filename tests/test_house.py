@@ -39,6 +39,7 @@ ONLY_IN = {
     "llvmlite": [KERNELS],
     **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
     "optuna": [SOURCE / "tuning"],
+    "faiss": [SOURCE / "neighbours" / "lists.py"],
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

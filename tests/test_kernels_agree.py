@@ -445,6 +445,34 @@ def test_solvers_stop_after_the_same_pass(name: str, seed: int) -> None:
     np.testing.assert_allclose(*found["weights"], 1e-3, 1e-4)
 
 
+# nearest
+
+
+@few
+@given(
+    sparse_rows(st.integers(0, 6), 7, exact=True),
+    sparse_rows(st.integers(1, 9), 7, exact=True),
+    st.integers(1, 11),
+    st.integers(0, 2**32),
+)
+def test_nearest_rows(texts: dict[str, Any], pool: dict[str, Any], k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, n_pool = len(texts["indptr"]) - 1, len(pool["indptr"]) - 1
+    by_column = sp.csr_matrix((pool["values"], pool["indices"], pool["indptr"]), (n_pool, 7)).tocsc()
+    arguments = {
+        **texts,
+        "ptr": by_column.indptr.astype(np.int64),
+        "rows": by_column.indices.astype(np.int32),
+        "weights": by_column.data,
+        "groups": rng.integers(-1, 3, n).astype(np.int32),
+        "pool_groups": rng.integers(0, 3, n_pool).astype(np.int32),
+        "totals": np.zeros(n_pool, np.float32),
+        "best": np.full((n, k), 7, np.int32),
+        "best_products": np.full((n, k), 7, np.float32),
+    }
+    assert_equal(run_both("nearest", "nearest_rows", arguments, ("best", "best_products")))
+
+
 def test_every_kernel_is_compared_here() -> None:
     """A new kernel needs a test above; those of tokens are compared in tests/kernels/test_tokens.py."""
     source = Path(__file__).read_text()
