@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from longtail.errors import ConfigError, DataError
-from longtail.nn.vectors import WordVectorOptions, WordVectors, trained_vectors, word_vectors
 from longtail.text.tokens import TokenOptions, TokenRows, tokenise
+from longtail.text.vectors import WordVectorOptions, WordVectors, trained_vectors, word_vectors
 from longtail.text.words import PAD, UNKNOWN, WordOptions, WordTokeniser
 
 KNOWN = {"cat": [0.25, -1.5, 3.0], ".": [9.0, 8.0, 7.0], 'q"\\ü': [0.5, 0.0, -0.5], "dog": [1.0, 2.0, 3.0]}
@@ -200,7 +200,7 @@ def test_vectors_of_the_texts_bring_words_of_a_subject_together() -> None:
 
 
 def test_the_counts_behind_trained_vectors_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from longtail.nn import vectors
+    from longtail.text import vectors
 
     tokeniser, rows = tokens_of(12)
     options = WordVectorOptions(window=2, n_contexts=6)
