@@ -214,6 +214,26 @@ def test_more_labels_than_there_are_leave_places_empty(
         trained(name).top_k(data.test, 0)
 
 
+def test_a_tail_weight_of_0_changes_nothing_and_more_moves_rare_labels_up(
+    name: str, data: Dataset, trained: Callable[[str], Method], tmp_path: Path
+) -> None:
+    trained(name).save(tmp_path / "m")
+    plain, model = trained(name).top_k(data.test, 12), load_model(tmp_path / "m")
+    model.tail_weight = 0.0
+    assert same(model.top_k(data.test, 12), plain)
+    model.tail_weight = 3.0
+    weighted = model.top_k(data.test, 12)
+    assert not same(weighted, plain)
+    assert (weighted.scores[:, :-1] >= weighted.scores[:, 1:]).all()
+    assert (np.sort(weighted.labels, axis=1) == np.sort(plain.labels, axis=1)).all()  # all twelve, in another order
+    first, before = (model.train_counts_[found.labels[:, 0]].mean() for found in (weighted, plain))
+    assert first <= before
+    model.save(tmp_path / "weighted")
+    assert same(load_model(tmp_path / "weighted").top_k(data.test, 12), weighted)
+    with pytest.raises(ConfigError, match="tail_weight must be greater than or equal to 0, got -1"):
+        model.tail_weight = -1.0
+
+
 @pytest.mark.parametrize(("texts", "labels"), [([], []), (["a", "b"], [[], []]), (["a", "b"], [["x"], ["x"]])])
 def test_what_cannot_be_trained_on_is_refused(name: str, make: Make, texts: list[str], labels: list[list[str]]) -> None:
     with pytest.raises(DataError, match="training needs"):

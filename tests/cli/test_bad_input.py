@@ -132,6 +132,7 @@ def test_duplicate_ids(longtail: Run, tmp_path: Path) -> None:
         (["--text-column", "txt"], ['must have "txt"', "text_column"]),
         (["--read", "on_bad_utf=replace"], ["unknown option 'on_bad_utf'; did you mean 'on_bad_utf8'?"]),
         (["--vocabulary", "none.ttl"], ["there is no file none.ttl"]),
+        (["--tail-weight", "-1"], ["tail_weight must be greater than or equal to 0, got -1"]),
         (["--methd", "linear"], ["No such option", "--methd", "--method"]),
     ],
 )

@@ -87,3 +87,16 @@ def test_a_precision_that_the_method_has_not_is_refused(longtail: Run, model: Pa
         assert ran.code == 2
         assert "precision must be one of auto, fp32 for method linear, got 'int8'" in ran.err
     assert longtail("predict", model, "-t", words_of(3), "--precision", "fp32").code == 0
+
+
+def test_a_tail_weight_of_the_command_lies_over_that_of_the_model(longtail: Run, data: Path, tmp_path: Path) -> None:
+    longtail("train", data, "--out", tmp_path / "m", "--tail-weight", 2)
+    trained = load_model(tmp_path / "m")
+    assert trained.tail_weight == 2
+    for more, weight in (((), 2.0), (("--tail-weight", "0"), 0.0), (("--tail-weight", "0.5"), 0.5)):
+        trained.tail_weight = weight
+        told = longtail("predict", tmp_path / "m", "-t", words_of(1), "-k", 3, *more).lines[0]["labels"]
+        expected = [s.score for s in trained.predict([words_of(1)], 3)[0]]
+        assert [label["score"] for label in told] == pytest.approx(expected, abs=1e-6)
+        found = longtail("evaluate", tmp_path / "m", data, "--json", *more).json
+        assert found["tail_weight"] == weight

@@ -17,6 +17,7 @@ from longtail.cli.flags import (
     PrecisionName,
     Quiet,
     Read,
+    TailWeight,
     TextColumn,
     Threads,
 )
@@ -56,6 +57,7 @@ def evaluate(
     intervals: With = False,
     report: ReportFolder = None,
     drop_seen: DropSeen = None,
+    tail_weight: TailWeight = None,
     format: Format = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -75,6 +77,8 @@ def evaluate(
 
     screen = Screen(quiet)
     tagger = load_model(model, precision=cast(Any, precision))
+    if tail_weight is not None:
+        tagger.tail_weight = tail_weight
     how: dict[str, Any] = {
         "columns": tagger.columns,
         "optional": tagger.optional_columns,
@@ -104,7 +108,8 @@ def evaluate(
     made = make_report(tagger, found, dataset.name, name, model)
     files = write_report(made, report) if report is not None else {}
     if as_json:
-        about = {"model": str(model), "method": tagger.name, "data": data, "split": name}
+        about: dict[str, Any] = {"model": str(model), "method": tagger.name, "data": data, "split": name}
+        about |= {"tail_weight": tagger.tail_weight}
         write_json(found.plain() | about | {"report": {name: str(file) for name, file in files.items()}})
         return
     _show(screen, made, found.predict_s)

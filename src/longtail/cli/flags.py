@@ -66,5 +66,14 @@ PrecisionName = Annotated[
         rich_help_panel=RUN_PANEL,
     ),
 ]
+TailWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--tail-weight",
+        metavar="T",
+        help="Move rare labels up: scores are multiplied by a label's weight in PSP@k to the power T. 0 is none, 1 as "
+        "much as PSP@k counts; by default as the model was trained.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=RUN_PANEL)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=RUN_PANEL)]

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from longtail.cli.flags import DATA_PANEL, Json, Model, PrecisionName, Quiet, TextColumn, Threads
+from longtail.cli.flags import DATA_PANEL, Json, Model, PrecisionName, Quiet, TailWeight, TextColumn, Threads
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 
@@ -52,6 +52,7 @@ def predict(
     out: PredictOut = None,
     threshold: Threshold = None,
     keep: Keep = None,
+    tail_weight: TailWeight = None,
     format: TextFormatName = None,
     text_column: TextColumn = None,
     replace_bad_utf8: ReplaceBad = False,
@@ -67,6 +68,8 @@ def predict(
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = Screen(quiet)
     tagger = load_model(model, precision=cast(Any, precision))
+    if tail_weight is not None:
+        tagger.tail_weight = tail_weight
     n_labels = len(tagger.vocabulary_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")

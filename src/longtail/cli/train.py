@@ -18,6 +18,7 @@ from longtail.cli.flags import (
     MethodName,
     Quiet,
     Read,
+    TailWeight,
     TextColumn,
     Threads,
     VocabularyFile,
@@ -59,6 +60,7 @@ def train(
     split: TrainSplit = "train",
     hold_out: HoldOut = False,
     seed: Seed = None,
+    tail_weight: TailWeight = None,
     format: Format = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -83,6 +85,8 @@ def train(
     check_replaceable(out, MODEL)
     LocalEngine(threads)  # so that a wrong number is told before anything is read
     model = choose_method(method, config, settings, fields, seed)
+    if tail_weight is not None:
+        model.tail_weight = tail_weight
     dataset = load_data(
         data,
         screen.progress,

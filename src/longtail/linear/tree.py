@@ -99,10 +99,10 @@ def spread(found: TopK, search: SearchOptions | ScoreOptions) -> TopK:
     """The same lists with scores that people can read: exp(−(−log score)^(1/p)) for p = `label_power`.
 
     Where the matcher is sure, that is exp(margin − 1) of the ranker: 0.37 for a margin of 0, where the scores that
-    lists are ordered by are nearly all 0 or 1. The order stays.
+    lists are ordered by are nearly all 0 or 1. The order stays. Votes of members by place, which go beyond 1, stay too.
     """
     power = search.power if isinstance(search, ScoreOptions) else search.label_power
-    if power == 0:
+    if power == 0 or found.scores.max(initial=0) > 1:
         return found
     with np.errstate(divide="ignore"):
         distance = -np.log(np.clip(found.scores, 0, 1))  # (n_texts, k)

@@ -33,6 +33,7 @@ from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.presets import load_preset
 from longtail.processes import is_main_process
 from longtail.progress import SILENT, Progress
+from longtail.propensity import favour_tail, longer_list, propensities_of
 from longtail.registry import Registry
 from longtail.run import Precision, Run
 from longtail.stages import NO_STAGES, FolderStages
@@ -65,6 +66,9 @@ class MethodOptions(Options):
 
     seed: int = Field(0, ge=0, lt=2**31)
     """Everything random is drawn from this: the same seed gives the same model, for any number of threads."""
+    tail_weight: float = Field(0.0, ge=0)
+    """Moves rare labels up: scores are multiplied by (w / largest w) to this power, where w is how much a right label
+    counts in PSP@k. 0 leaves scores as they are, 1 weighs as PSP@k does. Nothing is trained for it."""
 
 
 class Method(ABC):
@@ -134,7 +138,22 @@ class Method(ABC):
         split = texts if isinstance(texts, Split) else None
         table = split.texts if split else as_table(texts)
         features = split.features if split else None
-        return self._top_k(table, features, k, Run(LocalEngine(threads), progress, precision=self.precision))
+        run = Run(LocalEngine(threads), progress, precision=self.precision)
+        if not self.tail_weight:
+            return self._shown(self._top_k(table, features, k, run))
+        found = self._top_k(table, features, longer_list(k), run)
+        constants, *_ = propensities_of(str(self.facts_.get("name", "")))
+        weigh = self.tail_weight, self.train_counts_, int(self.facts_["n_texts"]), constants
+        return self._shown(favour_tail(found, k, *weigh))
+
+    @property
+    def tail_weight(self) -> float:
+        """How much rare labels are moved up, see `MethodOptions`; a trained model may be given another."""
+        return float(self.options.tail_weight)
+
+    @tail_weight.setter
+    def tail_weight(self, weight: float) -> None:
+        self.options = self.options_class.of(self.options.plain() | {"tail_weight": weight}, source=self.name)
 
     def predict(
         self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT
@@ -210,6 +229,10 @@ class Method(ABC):
 
     @abstractmethod
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK: ...
+
+    def _shown(self, found: TopK) -> TopK:
+        """The lists of `_top_k` in the same order with scores that people can read; by default as they are."""
+        return found
 
     @abstractmethod
     def _save(self, writer: FolderWriter) -> None: ...

@@ -78,7 +78,10 @@ class Linear(Method):
         length = k if len(self.members_) == 1 else max(k, self.options.list_length)
         search = self.options.search
         lists = [member.predict(rows, length, search, run.engine, run.progress) for member in self.members_]
-        return spread(lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble), search)
+        return lists[0] if len(lists) == 1 else combine(lists, k, self.options.ensemble)
+
+    def _shown(self, found: TopK) -> TopK:
+        return spread(found, self.options.search)
 
     def _save(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")

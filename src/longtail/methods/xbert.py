@@ -110,7 +110,10 @@ class XBERT(Method):
             clusters, logs = recall.clusters(texts, rows, options.n_clusters_ranked, run)
             joined = recall.joined(texts, rows, weight, run)
             lists.append(rank(ranker, joined, clusters, logs, length, options.score, run.engine, run.progress))
-        return spread(lists[0] if len(lists) == 1 else combine(lists, k, options.ensemble), options.score)
+        return lists[0] if len(lists) == 1 else combine(lists, k, options.ensemble)
+
+    def _shown(self, found: TopK) -> TopK:
+        return spread(found, self.options.score)
 
     def _save(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")
