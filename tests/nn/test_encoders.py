@@ -24,6 +24,7 @@ from longtail.nn.encoders.bag import Bag, BagOptions
 from longtail.nn.encoders.base import Encoder
 from longtail.nn.encoders.bilstm import BiLSTM, BiLSTMOptions
 from longtail.nn.encoders.cnn import CNN, CNNOptions, slot_maxima
+from longtail.nn.encoders.reader import Reader
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.persist import Folder, write_folder
 from longtail.text.tokens import tokenise
@@ -32,6 +33,7 @@ KIND, NAME = "test-encoder", "encoder"
 SMALL = {"vectors": {"width": 6}, "tokens": {"max_tokens": 12}}
 LSTM = {**SMALL, "hidden": 4, "n_heads": 3, "attention_width": 5}
 FILTERS = {**SMALL, "n_filters": 4, "slots": 3, "bottleneck": 7}
+READER = {**SMALL, "n_heads": 2, "scope_words": 0, "bottleneck": 7}
 AS_TRIED_BY_XBERT = {"heights": [1, 3, 5], "stride": 2, "slots": 4, "dropout_words": 0.25, "dropout": 0.5}
 
 ENCODERS: dict[str, tuple[type[Encoder], dict[str, Any]]] = {
@@ -44,6 +46,10 @@ ENCODERS: dict[str, tuple[type[Encoder], dict[str, Any]]] = {
     "cnn": (CNN, FILTERS),
     "cnn with strides": (CNN, {**FILTERS, **AS_TRIED_BY_XBERT}),
     "cnn without bottleneck": (CNN, {**FILTERS, "bottleneck": None, "heights": [3], "stride": 3}),
+    "reader": (Reader, READER),
+    "reader as in the paper": (Reader, {**READER, "mask": "paper", "positions": "none", "pooling": "flatten"}),
+    "reader without layers": (Reader, {**READER, "layers": [], "positions": "waves"}),
+    "reader in another order": (Reader, {**READER, "layers": ["full", "masked"], "residual": False}),
 }
 every_encoder = pytest.mark.parametrize("name", ENCODERS)
 
@@ -191,7 +197,7 @@ def word_encoder(cls: type[Encoder], options: dict[str, Any]) -> Any:
     return cls.create(cls.options_class.of(options), TEXTS, 0).eval()
 
 
-@pytest.mark.parametrize("cls", [Bag, BiLSTM, CNN])
+@pytest.mark.parametrize("cls", [Bag, BiLSTM, CNN, Reader])
 def test_words_are_as_methods_say(cls: type[Encoder]) -> None:
     """methods.md 0.4: 0 is padding and stays zero, 1 is the unknown word, random words lie within -1 and 1."""
     encoder = word_encoder(cls, {"vectors": {"width": 50}})
@@ -209,15 +215,15 @@ def test_words_are_as_methods_say(cls: type[Encoder]) -> None:
     assert not weight[0].any()
 
 
-@pytest.mark.parametrize("cls", [Bag, BiLSTM, CNN])
+@pytest.mark.parametrize("cls", [Bag, BiLSTM, CNN, Reader])
 def test_vectors_come_from_the_file_and_stay_if_they_are_not_trainable(cls: type[Encoder], tmp_path: Path) -> None:
-    (tmp_path / "v.txt").write_text("cat 1 2\nzebra 3 4\ndog 5 6\n")
+    (tmp_path / "v.txt").write_text("cat 1 2 0 0\nzebra 3 4 0 0\ndog 5 6 0 0\n")
     encoder = word_encoder(cls, {"vectors": {"source": str(tmp_path / "v.txt"), "trainable": False}})
     place = 2 + encoder.tokeniser.words.index("dog")
-    assert encoder.embedding.weight[place].tolist() == [5, 6]
+    assert encoder.embedding.weight[place].tolist() == [5, 6, 0, 0]
     assert not encoder.embedding.weight.requires_grad
     facts = encoder.facts()
-    assert facts == {"n_words": len(encoder.tokeniser.words), "n_found": 2, "word_width": 2}
+    assert facts == {"n_words": len(encoder.tokeniser.words), "n_found": 2, "word_width": 4}
 
 
 def test_a_bag_is_the_mean_of_its_words_and_pairs() -> None:

@@ -1,6 +1,6 @@
 """What a training step is given: token ids and the labels of the batch, as ragged ids.
 
-    Batch   ids (B, T), mask (B, T) or None, targets
+    Batch   ids (B, T), mask (B, T) or None, scope (B, S) or None, targets
     Targets rows (n,), labels (n,): text `rows[i]` of the batch has label `labels[i]`; sorted by label
 
 The ids of targets are also at hand on the host, so that shapes and cuts never make the device wait.
@@ -17,6 +17,9 @@ from torch import Tensor
 
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
+
+_LEAST_SCOPE = 64
+"""No scope is narrower."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class Batch:
     ids: Tensor  # (B, T) int64
     mask: Tensor | None  # (B, T) bool; None where nothing is padded
     targets: Targets | None = None
+    scope: Tensor | None = None  # (B, S) int64, padded as ids; None where encoders read texts alone
 
     @classmethod
     def of(
@@ -84,21 +88,35 @@ class Batch:
         ids, lengths = tokens.padded(texts, width, pad_id)
         full = bool((lengths == width).all())
         mask = None if full else torch.from_numpy(np.arange(width) < lengths[:, None])
-        return cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None)
+        scope = None if tokens.scope is None else _scope(tokens.scope, texts, pad_id)
+        return cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None, scope)
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
+
+    @property
+    def inputs(self) -> tuple[Tensor | None, ...]:
+        """What the encoder is given."""
+        return (self.ids, self.mask) if self.scope is None else (self.ids, self.mask, self.scope)
 
     def to(self, device: torch.device) -> Batch:
         """On a device, without waiting for it."""
         targets = self.targets.to(device) if self.targets else None
         if device.type == "cpu":
-            return Batch(self.ids.long(), self.mask, targets)
+            return Batch(self.ids.long(), self.mask, targets, None if self.scope is None else self.scope.long())
         ids = self.ids.pin_memory().to(device, non_blocking=True).long()
         mask = None if self.mask is None else self.mask.pin_memory().to(device, non_blocking=True)
-        return Batch(ids, mask, targets)
+        scope = None if self.scope is None else self.scope.pin_memory().to(device, non_blocking=True).long()
+        return Batch(ids, mask, targets, scope)
 
     def part(self, start: int, stop: int) -> Batch:
         """Texts `start` to `stop`."""
-        mask = None if self.mask is None else self.mask[start:stop]
-        return Batch(self.ids[start:stop], mask, self.targets.part(start, stop) if self.targets else None)
+        mask, scope = (None if part is None else part[start:stop] for part in (self.mask, self.scope))
+        return Batch(self.ids[start:stop], mask, self.targets.part(start, stop) if self.targets else None, scope)
+
+
+def _scope(scope: TokenRows, texts: NDArray[np.int64], pad_id: int) -> Tensor:
+    """The second input of texts, (B, S); S is a power of two, so that there are few shapes."""
+    longest = int((scope.ptr[texts + 1] - scope.ptr[texts]).max(initial=1))
+    width = max(_LEAST_SCOPE, 1 << (longest - 1).bit_length())
+    return torch.from_numpy(scope.padded(texts, width, pad_id)[0])

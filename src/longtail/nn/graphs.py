@@ -33,24 +33,24 @@ class Graphs:
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()
         self.anchor = torch.zeros((), device="cuda", requires_grad=True)
-        self._passes: dict[tuple[int, ...], _Pass] = {}
+        self._passes: dict[tuple[tuple[int, ...], ...], _Pass] = {}
 
-    def __call__(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+    def __call__(self, *inputs: Tensor | None) -> Tensor:
         """See `Encoder.forward`; parameters get their gradients in the backward pass, as from the encoder."""
         if not (self.trains and self.active and self.encoder.training and torch.is_grad_enabled()):
-            return cast(Tensor, self.encoder(ids, mask))
-        shape = (*ids.shape, mask is not None)
-        if shape not in self._passes:
-            self._passes[shape] = _Pass(self, ids, mask)
-        made: Tensor = _Replay.apply(self.anchor, self._passes[shape], ids, mask)  # type: ignore[no-untyped-call]
+            return cast(Tensor, self.encoder(*inputs))
+        shapes = tuple(() if tensor is None else tuple(tensor.shape) for tensor in inputs)
+        if shapes not in self._passes:
+            self._passes[shapes] = _Pass(self, inputs)
+        made: Tensor = _Replay.apply(self.anchor, self._passes[shapes], *inputs)  # type: ignore[no-untyped-call]
         return made
 
 
 class _Pass:
-    """The two passes of one shape, recorded."""
+    """The two passes of one shape of all inputs, recorded."""
 
-    def __init__(self, graphs: Graphs, ids: Tensor, mask: Tensor | None) -> None:
-        self.ids, self.mask = ids.clone(), None if mask is None else mask.clone()
+    def __init__(self, graphs: Graphs, inputs: tuple[Tensor | None, ...]) -> None:
+        self.inputs = tuple(None if tensor is None else tensor.clone() for tensor in inputs)
         self.parameters = [p for p in graphs.encoder.parameters() if p.requires_grad]
         self.forward, self.backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         graphs.stream.wait_stream(torch.cuda.current_stream())
@@ -70,7 +70,7 @@ class _Pass:
     def _run(self, graphs: Graphs) -> Tensor:
         on = graphs.dtype is not None
         with torch.autocast("cuda", graphs.dtype or torch.bfloat16, enabled=on, cache_enabled=False):
-            return cast(Tensor, graphs.encoder(self.ids, self.mask))
+            return cast(Tensor, graphs.encoder(*self.inputs))
 
     def _gradients(self, vectors: Tensor, upper: Tensor) -> tuple[Tensor | None, ...]:
         return torch.autograd.grad(vectors, self.parameters, upper, allow_unused=True)
@@ -78,19 +78,19 @@ class _Pass:
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, anchor: Tensor, recorded: _Pass, ids: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(ctx: Any, anchor: Tensor, recorded: _Pass, *inputs: Tensor | None) -> Tensor:
         ctx.recorded = recorded
-        recorded.ids.copy_(ids)
-        if mask is not None and recorded.mask is not None:
-            recorded.mask.copy_(mask)
+        for place, given in zip(recorded.inputs, inputs, strict=True):
+            if place is not None and given is not None:
+                place.copy_(given)
         recorded.forward.replay()
         return recorded.vectors.detach()
 
     @staticmethod
-    def backward(ctx: Any, upper: Tensor) -> tuple[None, None, None, None]:
+    def backward(ctx: Any, upper: Tensor) -> tuple[None, ...]:
         recorded: _Pass = ctx.recorded
         recorded.upper.copy_(upper)
         recorded.backward.replay()
         for parameter, gradient in zip(recorded.parameters, recorded.gradients, strict=True):
             parameter.grad = gradient
-        return None, None, None, None
+        return (None,) * (2 + len(recorded.inputs))

@@ -25,19 +25,19 @@ class Network(nn.Module):
     def __init__(self, encoder: Encoder, head: Head, dropout: float = 0.0) -> None:
         super().__init__()
         self.encoder, self.head, self.dropout = encoder, head, nn.Dropout(dropout)
-        self.encode: Callable[[Tensor, Tensor | None], Tensor] | None = None
+        self.encode: Callable[..., Tensor] | None = None
         """Stands for the encoder in training where that is faster."""
 
     def forward(self, batch: Batch, share: float = 1.0, show: bool = False) -> Tensor:
         """The loss of a batch; see `Head.loss`."""
         if batch.targets is None:
             raise ValueError("a loss needs targets")
-        vectors = self.dropout((self.encode or self.encoder)(batch.ids, batch.mask))
+        vectors = self.dropout((self.encode or self.encoder)(*batch.inputs))
         return self.head.loss(vectors, batch.targets, share, show)
 
     def top_k(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """Scores and places of the best labels."""
-        return self.head.top_k(self.encoder(batch.ids, batch.mask), k)
+        return self.head.top_k(self.encoder(*batch.inputs), k)
 
     def lightened(self, precision: Precision) -> Network:
         """The same head behind a lighter copy of the encoder: for use."""

@@ -54,7 +54,7 @@ def vectors_of(network: Network, tokens: TokenRows, pad_id: int, progress: Progr
     made = np.empty((len(tokens), network.encoder.width), np.float32)
 
     def use(batch: Batch) -> tuple[Tensor, ...]:
-        return (network.encoder(batch.ids, batch.mask).float(),)
+        return (network.encoder(*batch.inputs).float(),)
 
     def take(texts: NDArray[np.int64], found: tuple[Tensor, ...]) -> None:
         made[texts] = found[0].numpy()

@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from longtail.engines.local import LocalEngine
+from longtail.labels.scope import Scope
 from longtail.log import LOG
 from longtail.metrics import MetricOptions, evaluate
 from longtail.nn.devices import choose_device
@@ -70,8 +71,12 @@ class Tagger:
         run: Run | None = None,
         start: Tagger | None = None,
         make_network: MakeNetwork = Network,
+        scope: Scope | None = None,
     ) -> Tagger:
-        """Train on texts and their labels; `start` gives the encoder that training begins with."""
+        """Train on texts and their labels; `start` gives the encoder that training begins with.
+
+        A `scope` has some labels for each text, which the encoder reads beside it.
+        """
         run = run or Run()
         with threads_of(run.engine), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -81,6 +86,7 @@ class Tagger:
                 made.load_state_dict(start.network.encoder.state_dict())
             network = make_network(made, make_head(made.width), dropout)
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
+            tokens = tokens if scope is None else made.with_scope(tokens, scope)
             _tell_cut(tokens, made.tokeniser.max_tokens)
             places = _as_places(labels, network.head)
             network.head.begin(places)
@@ -113,22 +119,23 @@ class Tagger:
         """What turns texts into ids."""
         return self.network.encoder.tokeniser
 
-    def tokens(self, texts: pa.Table, progress: Progress = SILENT) -> TokenRows:
-        """Texts as ids."""
-        return tokenise(texts, self.tokeniser, self.options.tokens.columns, progress)
+    def tokens(self, texts: pa.Table, progress: Progress = SILENT, scope: Scope | None = None) -> TokenRows:
+        """Texts as ids, with their scopes."""
+        tokens = tokenise(texts, self.tokeniser, self.options.tokens.columns, progress)
+        return tokens if scope is None else self.network.encoder.with_scope(tokens, scope)
 
-    def top_k(self, texts: pa.Table, k: int, run: Run | None = None) -> TopK:
+    def top_k(self, texts: pa.Table, k: int, run: Run | None = None, scope: Scope | None = None) -> TopK:
         """The k best labels of each text."""
         run = run or Run()
         with threads_of(run.engine):
-            tokens = self.tokens(texts, run.progress)
+            tokens = self.tokens(texts, run.progress, scope)
             return top_k_of(self.lightened(run.precision), tokens, k, self.tokeniser.pad_id, run.progress)
 
-    def vectors(self, texts: pa.Table, run: Run | None = None) -> NDArray[np.float32]:
+    def vectors(self, texts: pa.Table, run: Run | None = None, scope: Scope | None = None) -> NDArray[np.float32]:
         """The vector of each text."""
         run = run or Run()
         with threads_of(run.engine):
-            tokens = self.tokens(texts, run.progress)
+            tokens = self.tokens(texts, run.progress, scope)
             return vectors_of(self.lightened(run.precision), tokens, self.tokeniser.pad_id, run.progress)
 
     def describe(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from longtail.errors import ConfigError, MissingExtraError, ModelFormatError
 from longtail.persist import Folder, FolderWriter
 
@@ -31,6 +33,11 @@ class Pieces:
         """Whether the mark whose vector stands for the text is the last token, as in XLNet."""
         self.last_type = marks.type_ids[-1] if marks.ids else 0
         """Token type of the last mark: XLNet's differs from that of the text."""
+        around = tokenizer.encode("a")
+        self.n_after = int(np.argmin([*reversed(around.special_tokens_mask), 0]))
+        """Marks behind every text."""
+        self.separator = around.ids[-self.n_after] if self.n_after else None
+        """The first of them, which ends a text."""
         tokenizer.enable_truncation(max_tokens)
         self._tokenizer = tokenizer
 
@@ -38,6 +45,10 @@ class Pieces:
         """See `Tokeniser.encode`."""
         made = self._tokenizer.encode_batch(list(texts))
         return [one.ids or [self.pad_id] for one in made], sum(bool(one.overflowing) for one in made)
+
+    def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
+        """See `Tokeniser.encode_names`."""
+        return [one.ids for one in self._tokenizer.encode_batch(list(names), add_special_tokens=False)]
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

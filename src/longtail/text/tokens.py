@@ -9,7 +9,7 @@ kept as a stage of training: they are then mapped from disk and never made twice
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +43,8 @@ class TokenRows:
     ptr: NDArray[np.int64]  # (n_texts + 1,)
     n_cut: int = 0
     """Texts that were longer than the limit."""
+    scope: TokenRows | None = None
+    """A second input of each text: ids that say which labels may be its own. Rows may be empty."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -53,19 +55,39 @@ class TokenRows:
 
     def take(self, rows: NDArray[Any]) -> TokenRows:
         """The given texts, in the given order."""
-        lengths = self.lengths()[rows]
+        scope = None if self.scope is None else self.scope.take(rows)
+        return replace(self._runs(self.ptr[rows], self.lengths()[rows]), scope=scope)
+
+    def part(self, first: NDArray[Any] | int, last: NDArray[Any]) -> TokenRows:
+        """Tokens `first` to `last` of each text."""
+        return self._runs(self.ptr[:-1] + first, last - first)
+
+    def _runs(self, starts: NDArray[Any], lengths: NDArray[Any]) -> TokenRows:
+        """For each text so many neighbouring ids."""
         ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths)
-        return TokenRows(self.ids[np.repeat(self.ptr[rows], lengths) + inside], ptr)
+        return TokenRows(self.ids[np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])], ptr)
 
     def padded(self, rows: NDArray[Any], width: int, pad_id: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Some texts as (n, width) ids, filled with `pad_id` on the right, and their lengths."""
         lengths = np.minimum(self.ptr[rows + 1] - self.ptr[rows], width)
         places = np.arange(width)
+        if not len(self.ids):
+            return np.full((len(rows), width), pad_id, np.int32), lengths
         flat = np.minimum(self.ptr[rows][:, None] + places, len(self.ids) - 1)
         ids = self.ids[flat].astype(np.int32)
         ids[places >= lengths[:, None]] = pad_id
         return ids, lengths
+
+
+def side_by_side(parts: Sequence[TokenRows]) -> TokenRows:
+    """The tokens that each text has in the parts, one part after the other."""
+    lengths = np.stack([part.lengths() for part in parts])  # (n_parts, n_texts)
+    ptr = np.concatenate([[0], np.cumsum(lengths.sum(0))]).astype(np.int64)
+    starts = ptr[:-1] + np.cumsum(lengths, 0) - lengths
+    ids = np.empty(ptr[-1], parts[0].ids.dtype)
+    for part, start, length in zip(parts, starts, lengths, strict=True):
+        ids[np.repeat(start - part.ptr[:-1], length) + np.arange(length.sum())] = part.ids
+    return TokenRows(ids, ptr)
 
 
 class Tokeniser(Protocol):
@@ -79,6 +101,9 @@ class Tokeniser(Protocol):
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
         """The ids of each text, at least one, cut to the limit; and how many texts were cut."""
+
+    def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
+        """The ids of names, without marks around them; a name of which nothing is left has none."""
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

@@ -87,6 +87,10 @@ class WordTokeniser:
             rows.append([id_of(word, UNKNOWN) for word in words[:limit]] or [UNKNOWN])
         return rows, n_cut
 
+    def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
+        """See `Tokeniser.encode_names`."""
+        return [[self._ids.get(word, UNKNOWN) for word in words_of(name)] for name in names]
+
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
         writer.table(name, pa.table({_COLUMN: pa.array(self.words, pa.string())}))

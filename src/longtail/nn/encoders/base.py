@@ -4,6 +4,9 @@
 
 `mask` is true where a token is real; None says that all are, so that the fastest attention can be used. Padding is on
 the right and must change nothing; a row without any real token must give finite numbers.
+
+Some encoders read a scope of labels beside the text: `with_scope` puts it where they do so, among a text's own ids or
+into a second input.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from longtail.errors import ConfigError
+from longtail.labels.scope import Scope
 from longtail.options import Options
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
-from longtail.text.tokens import Tokeniser, TokenOptions
+from longtail.text.tokens import Tokeniser, TokenOptions, TokenRows
 
 
 class EncoderOptions(Options):
@@ -40,6 +46,7 @@ class Encoder(nn.Module):
     width: int
     """Numbers in a text's vector."""
     tokeniser: Tokeniser
+    _names: tuple[tuple[str, ...], TokenRows] | None = None
 
     @classmethod
     @abstractmethod
@@ -62,6 +69,22 @@ class Encoder(nn.Module):
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What `restore` needs beside options and weights, as plain data."""
+
+    def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
+        """Texts as ids, with the labels of their scopes as this encoder reads them."""
+        raise ConfigError(
+            f"encoder.kind must be transformer or reader to read a label scope, got {type(self).__name__.lower()}; "
+            "leave the teacher out"
+        )
+
+    def names_of(self, scope: Scope) -> TokenRows:
+        """The names of all labels of scopes as ids; made once."""
+        if self._names is None or self._names[0] is not scope.names:
+            rows = self.tokeniser.encode_names(scope.names)
+            ptr = np.cumsum([0, *map(len, rows)])
+            ids = np.fromiter((piece for row in rows for piece in row), np.int32, int(ptr[-1]))
+            self._names = scope.names, TokenRows(ids, ptr)
+        return self._names[1]
 
     def layers(self) -> nn.ModuleList:
         """Layers that are all alike and worth compiling, if it has such."""

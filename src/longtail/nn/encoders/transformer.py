@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -178,24 +179,23 @@ class Transformer(Encoder):
         """See `Encoder.with_scope`: names behind the text, each after a separator, the likeliest labels first."""
         pieces, limit, room = self.tokeniser_, self.tokeniser.max_tokens, self.options.scope_tokens
         if room > limit // 2:
-            raise ConfigError(f"encoder.scope_tokens must be at most half of max_tokens ({limit}), got {room}; lower it")
-        before = [] if pieces.separator is None else [pieces.separator]
-        names = [[*before, *name] for name in pieces.encode_names(scope.names)]
-        known = TokenRows(
-            np.array([piece for name in names for piece in name], tokens.ids.dtype),
-            np.cumsum([0, *map(len, names)]),
-        )
-        ends = np.concatenate([[0], np.cumsum(known.lengths()[scope.labels])])  # of all scopes one after the other
-        start, text = ends[scope.ptr], np.repeat(np.arange(len(scope)), np.diff(scope.ptr))
-        kept = ends[1:] - start[text] <= room  # whole names
-        given = known.take(scope.labels[kept])
+            raise ConfigError(
+                f"encoder.scope_tokens must be at most half of max_tokens ({limit}), got {room}; lower it"
+            )
+        names = self.names_of(scope)
+        n_marks = int(pieces.separator is not None)
+        ends = np.concatenate([[0], np.cumsum(names.lengths()[scope.labels] + n_marks)])
+        text = np.repeat(np.arange(len(scope)), np.diff(scope.ptr))
+        kept = ends[1:] - ends[scope.ptr[:-1]][text] <= room  # whole names
+        given = names.take(scope.labels[kept])
+        marks = TokenRows(np.full(n_marks * len(given), pieces.separator or 0), np.arange(len(given) + 1) * n_marks)
+        given = side_by_side([marks, given])
         sizes = np.bincount(text[kept], given.lengths(), len(scope)).astype(np.int64)
         inner = TokenRows(given.ids, np.concatenate([[0], np.cumsum(sizes)]))
-        own = tokens.lengths()
-        stop = np.minimum(own - pieces.n_after, limit - pieces.n_after - sizes)
-        made = side_by_side([tokens.part(0, stop), inner, tokens.part(own - pieces.n_after, own)])
-        n_cut = max(tokens.n_cut, int(np.count_nonzero(stop < own - pieces.n_after)))
-        return TokenRows(made.ids, made.ptr, n_cut)
+        own, last = tokens.lengths(), tokens.lengths() - pieces.n_after
+        stop = np.minimum(last, limit - pieces.n_after - sizes)
+        made = side_by_side([tokens.part(0, stop), inner, tokens.part(last, own)])
+        return replace(made, n_cut=max(tokens.n_cut, int(np.count_nonzero(stop < last))))
 
     def _watched(self) -> tuple[list[Tensor], list[Any]]:
         """What the layers before the last one give is put into the list, as far as pooling needs it.

@@ -18,7 +18,7 @@ from longtail.nn.vectors import DEFAULT_WIDTH, WordVectorOptions, word_vectors
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.tokens import tokenise
-from longtail.text.words import FIRST_WORD, PAD, WordOptions, WordTokeniser
+from longtail.text.words import FIRST_WORD, WordOptions, WordTokeniser
 
 _HEAPS = 0.6
 """Words of n texts grow as n to this power, about."""
@@ -44,7 +44,7 @@ class WordEncoder(Encoder):
         super().__init__()
         self.options, self.tokeniser, self.word_width = options, tokeniser, word_width
         zeros = torch.zeros(tokeniser.n_ids, word_width)
-        self.embedding = nn.Embedding.from_pretrained(zeros, not options.vectors.trainable, padding_idx=PAD)
+        self.embedding = nn.Embedding.from_pretrained(zeros, not options.vectors.trainable, tokeniser.pad_id)
         self._build()
 
     def _build(self) -> None:

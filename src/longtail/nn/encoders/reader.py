@@ -1,0 +1,260 @@
+"""Two readers, of a text and of the labels that may be its own, and what the text makes of these (TReaderXML).
+
+    text    ids (B, T)        ->  E_x (B, T, d)            ->  reader  ->  O_x (B, T, d)
+    scope   ids (B, n · T_y)  ->  E_y (B, T_y, d)          ->  reader  ->  O_y (B, T_y, d)
+    both    O_y before O_x (B, T_y + T, d)  ->  masked attention  ->  pooled  ->  bottleneck (B, width)
+
+A reader is self-attention that looks back only, a residual, and self-attention that looks everywhere; each of the two
+has weights of its own. E_y is the mean of the word vectors of all labels of the scope, place by place: of their first
+words, of their second words, … A scope without labels has one learned vector instead. Without a scope, the text is all
+there is: nothing of the second reader is computed (methods.md D.3, D-21 to D-24).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import pyarrow as pa
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import ConfigError
+from longtail.labels.scope import Scope
+from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
+from longtail.nn.pretrained import find, load_config, load_tokenizer, load_weights
+from longtail.persist import Folder
+from longtail.progress import SILENT, Progress
+from longtail.text.pieces import Pieces
+from longtail.text.tokens import TokenRows
+
+Order = Literal["all", "before", "behind"]
+"""Which other places a place sees."""
+_LONGEST_WAVE = 10_000.0
+_SMALL = 0.02
+
+
+class ReaderOptions(WordEncoderOptions):
+    """Two readers with attention between them."""
+
+    kind: Literal["reader"] = "reader"
+    """Which encoder this is."""
+    pieces: str | None = None
+    """An encoder (a folder or a name of the hub) whose word pieces and their vectors are read instead of words: then
+    `words`, and `vectors` but for `trainable`, do not matter."""
+    layers: tuple[Literal["masked", "full"], ...] = Field(("masked", "full"), max_length=8)
+    """Attention layers of each reader, the first one first; none leaves word vectors as they are."""
+    residual: bool = True
+    """Whether the first layer's output is added to what it read."""
+    n_heads: PositiveInt = 4
+    """Attention heads; together they are as wide as a word vector, or nearly."""
+    mask: Literal["paper", "fixed"] = "fixed"
+    """`fixed`: masked attention sees what came before. `paper`: what comes behind, as an upper triangular mask says;
+    the text then never sees the scope, which stands before it."""
+    positions: Literal["learned", "waves", "none"] = "learned"
+    """How words know their places: learned vectors, sines and cosines, or not at all, as in the paper."""
+    scope_words: NonNegativeInt = 4
+    """Words read of a label's name; 0 leaves the second reader out."""
+    pooling: Literal["pool", "flatten"] = "pool"
+    """How many vectors become one: largest and mean of each number, or all side by side."""
+    bottleneck: PositiveInt = 512
+    """Width of a text's vector."""
+    dropout_words: float = Field(0.2, ge=0, lt=1)
+    """Share of the numbers of word vectors that is dropped in training."""
+
+
+class Reader(WordEncoder):
+    """Two readers with attention between them."""
+
+    options_class: ClassVar[type[WordEncoderOptions]] = ReaderOptions
+    tokeniser: Any
+    origin: dict[str, Any] | None = None
+    """Of whose pieces it is, if of any."""
+
+    def _build(self) -> None:
+        options, d = self.options, self.word_width
+        back: Order = "before" if options.mask == "fixed" else "behind"
+        self.text = _Side(options, d, self.tokeniser.max_tokens, back)
+        self.interaction = Attention(d, options.n_heads, back)
+        n_places = options.scope_words + self.tokeniser.max_tokens
+        self.bottleneck = nn.Linear(2 * d if options.pooling == "pool" else n_places * d, options.bottleneck)
+        self.width = options.bottleneck
+        self.scope: _Side | None = None
+        if options.scope_words:
+            self.scope = _Side(options, d, options.scope_words, back)
+            self.nothing = nn.Parameter(torch.randn(d) * _SMALL)
+
+    def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
+        """See `Encoder.with_scope`: the first words of each label's name, as many places a label, in a second input."""
+        n = self.options.scope_words
+        if not n:
+            raise ConfigError("encoder.scope_words must be at least 1 to read a label scope, got 0")
+        names = self.names_of(scope)
+        words, _ = names.padded(np.arange(len(names)), n, self.tokeniser.pad_id)  # (n_scope_labels, n)
+        ids = words[scope.labels].ravel().astype(tokens.ids.dtype)
+        return replace(tokens, scope=TokenRows(ids, scope.ptr * n))
+
+    def forward(self, ids: Tensor, mask: Tensor | None, scope: Tensor | None = None) -> Tensor:
+        """See `Encoder.forward`; `scope` (B, S) are the words of the labels of each text's scope."""
+        states = self.text(self.vectors_of(ids, mask), mask)
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+        if scope is None:
+            return self._pooled(self.interaction(states, mask), real, ids.shape[1])
+        if self.scope is None:
+            raise ConfigError("encoder.scope_words must be at least 1 to read a label scope, got 0")
+        known, has = self.scope_vectors(scope)
+        states, real = torch.cat([self.scope(known, has), states], 1), torch.cat([has, real], 1)
+        return self._pooled(self.interaction(states, real), real, ids.shape[1])
+
+    def scope_vectors(self, scope: Tensor) -> tuple[Tensor, Tensor]:
+        """E_y (B, T_y, d), and which of its places have a word (B, T_y): the first ones, at least one."""
+        n, pad = self.options.scope_words, self.tokeniser.pad_id
+        scope = functional.pad(scope, (0, -scope.shape[1] % n), value=pad).view(len(scope), -1, n)
+        found = scope != pad  # (B, n_labels, T_y)
+        counts = found.sum(1)
+        vectors = (self.embedding(scope) * found[..., None]).sum(1) / counts.clamp(min=1)[..., None]
+        first = torch.arange(n, device=scope.device) == 0
+        empty = (counts[:, :1] == 0) & first  # (B, T_y)
+        vectors = torch.where(empty[..., None], self.nothing.to(vectors.dtype), vectors)
+        return vectors, (counts > 0) | empty
+
+    def _pooled(self, states: Tensor, real: Tensor, n_words: int) -> Tensor:
+        """States (B, T_y + T, d), the first ones of the scope if there is one -> (B, width)."""
+        weight = real[..., None].to(states.dtype)
+        if self.options.pooling == "pool":
+            most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
+            mean = (states * weight).sum(1) / weight.sum(1).clamp(min=1)
+            return cast(Tensor, self.bottleneck(torch.cat([most, mean], 1)))
+        ahead = self.options.scope_words - (states.shape[1] - n_words)
+        behind = self.bottleneck.in_features // self.word_width - ahead - states.shape[1]
+        return cast(Tensor, self.bottleneck(functional.pad(states * weight, (0, 0, ahead, behind)).flatten(1)))
+
+    @classmethod
+    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
+        """See `Encoder.create`."""
+        if options.pieces is None:
+            return super().create(options, texts, seed, progress)
+        found = find(options.pieces)
+        tokeniser = _pieces(found, options)
+        vectors = load_weights(found, add_pooling_layer=False)[0].get_input_embeddings().weight.data
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            encoder = cls(options, tokeniser, vectors.shape[1])
+        n = min(len(vectors), tokeniser.n_ids)
+        encoder.embedding.weight.data[:n] = vectors[:n]
+        encoder.embedding.weight.data[tokeniser.pad_id] = 0
+        encoder.n_found, encoder.origin = n, {"name": options.pieces, "source": found.source}
+        return encoder
+
+    @classmethod
+    def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
+        """See `Encoder.restore`."""
+        if options.pieces is None:
+            return super().restore(options, facts, folder, name)
+        tokeniser: Any = Pieces.load(folder, f"{name}-tokeniser")
+        encoder = cls(options, tokeniser, int(facts["word_width"]))
+        encoder.n_found, encoder.origin = int(facts["n_found"]), facts["origin"]
+        return encoder
+
+    @classmethod
+    def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
+        """See `Encoder.outline`."""
+        if options.pieces is None:
+            return super().outline(options, texts, n_texts)
+        found = find(options.pieces)
+        config = load_config(found)
+        width = int(getattr(config, "embedding_size", None) or config.hidden_size)
+        with torch.device("meta"):
+            return cls(options, _pieces(found, options), width)
+
+    def facts(self) -> dict[str, Any]:
+        """See `Encoder.facts`."""
+        if self.origin is None:
+            return super().facts()
+        return {"origin": self.origin, "n_found": self.n_found, "word_width": self.word_width}
+
+
+class _Side(nn.Module):
+    """One reader: places for its words, and attention layers."""
+
+    def __init__(self, options: ReaderOptions, width: int, n_places: int, back: Order) -> None:
+        super().__init__()
+        self.residual, self.kind = options.residual, options.positions
+        self.dropout = nn.Dropout(options.dropout_words)
+        orders: list[Order] = ["all" if layer == "full" else back for layer in options.layers]
+        self.layers = nn.ModuleList(Attention(width, options.n_heads, order) for order in orders)
+        self.places: nn.Embedding | None = None
+        if self.kind == "learned":
+            self.places = nn.Embedding(n_places, width)
+            nn.init.normal_(self.places.weight, std=_SMALL)
+
+    def placed(self, vectors: Tensor) -> Tensor:
+        """Word vectors (B, T, d) that know their places."""
+        n, width = vectors.shape[1:]
+        if self.places is not None:
+            at = torch.arange(n, device=vectors.device).clamp(max=self.places.num_embeddings - 1)
+            return vectors + cast(Tensor, self.places(at))
+        return vectors + waves(n, width, vectors.device) if self.kind == "waves" else vectors
+
+    def forward(self, vectors: Tensor, mask: Tensor | None) -> Tensor:
+        """Word vectors (B, T, d) -> O (B, T, d); padding is behind all words."""
+        states: Tensor = self.dropout(self.placed(vectors))
+        for number, layer in enumerate(self.layers):
+            made = layer(states, None if layer.order == "before" else mask)  # who looks back never sees padding
+            states = states + made if self.residual and number == 0 else made
+        return states
+
+
+class Attention(nn.Module):
+    """Self-attention of several heads: tanh(heads side by side · W)."""
+
+    def __init__(self, width: int, n_heads: int, order: Order) -> None:
+        super().__init__()
+        if n_heads > width:
+            raise ConfigError(f"encoder.n_heads must be at most the width of word vectors ({width}), got {n_heads}")
+        inner = width // n_heads * n_heads
+        self.n_heads, self.order = n_heads, order
+        self.inner = nn.Linear(width, 3 * inner, bias=False)
+        self.outer = nn.Linear(inner, width, bias=False)
+
+    def forward(self, states: Tensor, real: Tensor | None) -> Tensor:
+        """(B, T, d) -> (B, T, d); `real` is false where places are padding."""
+        n_texts, n = states.shape[:2]
+        parts = self.inner(states).view(n_texts, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        heads = attend(parts[0], parts[1], parts[2], self.order, real)
+        made: Tensor = self.outer(heads.transpose(1, 2).flatten(2)).tanh()
+        return made
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Tensor | None) -> Tensor:
+    """Attention (B, h, T, d_k) of places to each other; each sees itself, and of real ones those that `order` says.
+
+    That it sees itself gives numbers also to places that see nothing else: padding, or all of an empty text.
+    """
+    if real is None and order != "behind":
+        return functional.scaled_dot_product_attention(queries, keys, values, is_causal=order == "before")
+    n = queries.shape[2]
+    every = torch.ones(n, n, dtype=torch.bool, device=queries.device)
+    allowed = every if order == "all" else every.tril() if order == "before" else every.triu()
+    if real is not None:
+        itself = torch.eye(n, dtype=torch.bool, device=queries.device)
+        allowed = (allowed & real[:, None, None, :]) | itself  # (B, 1, T, T)
+    return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)
+
+
+def waves(n: int, width: int, device: torch.device) -> Tensor:
+    """Sines and cosines of places (n, width), from short waves to long ones."""
+    slowness = torch.arange(0, width, 2, device=device) * (-math.log(_LONGEST_WAVE) / width)
+    angles = torch.arange(n, device=device)[:, None] * slowness.exp()
+    return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)[:, :width]
+
+
+def _pieces(found: Any, options: ReaderOptions) -> Any:
+    tokenizer = load_tokenizer(found)
+    pad = tokenizer.pad_token_id
+    limit = options.tokens.max_tokens
+    return Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, tokenizer.cls_token_id)
