@@ -107,7 +107,7 @@ ONE_RATE = {"rate": 5e-5, "bottleneck_rate": 5e-5, "head_rate": 5e-5}
 GROUPS: dict[str, Group] = {
     "xbert": Group(
         "X-BERT, Table 3: label vectors, matcher, ranker, members",
-        "As there: a TF-IDF ranker that learns from texts of its cluster, ten clusters, both scores multiplied; but ELMo "
+        "As there: a TF-IDF ranker that learns within clusters, ten clusters, both scores multiplied. ELMo "
         "is replaced by a sentence encoder of label names. Linear rows have been run on two CPU cores.",
         {
             "pifa, transformer": xbert(),
