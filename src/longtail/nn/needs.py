@@ -35,7 +35,8 @@ from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.encoders.choice import ENCODERS
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
-from longtail.nn.tagger import VALIDATION_TEXTS, MakeHead
+from longtail.nn.network import Network
+from longtail.nn.tagger import VALIDATION_TEXTS, MakeHead, MakeNetwork
 from longtail.nn.training import TrainingOptions
 from longtail.nn.trial import batch_widths, fill, seconds_a_step
 from longtail.text.tokens import TokenRows, tokenise
@@ -94,6 +95,7 @@ def neural_needs(
     advice: Advice = _ADVICE,
     measure: bool = False,
     threads: int | None = None,
+    make_network: MakeNetwork = Network,
 ) -> Needs:
     """What it takes to train `n_seeds` networks for each encoder, one after the other.
 
@@ -105,7 +107,8 @@ def neural_needs(
         counted.append(_counted(member, split, training, advice))
         weights.append(_weight_bytes(member))
         if measure and _fits(counted[-1]):
-            seconds.append(_seconds(member, make_head, split, training, n_readings, LocalEngine(threads)))
+            network = make_network(member.encoder, make_head(member.encoder.width), 0.0)
+            seconds.append(_seconds(member, network, split, training, n_readings, LocalEngine(threads)))
     largest = max(counted, key=lambda needs: (needs.gpu_bytes, needs.memory_bytes))
     kept = n_seeds * sum(weights) - max(weights)  # all networks stay until the model is saved
     total_s = n_seeds * sum(seconds) if len(seconds) == len(encoders) else None
@@ -141,17 +144,18 @@ def _counted(member: _Member, split: Split, training: TrainingOptions, advice: A
     """Memory and disk of one network."""
     device = choose_device(training.device)
     half = choose_precision(training.precision, device) != "no"
-    tables = list(member.head.tables().values())
+    tables, words = [*member.head.tables().values()], [*member.encoder.tables().values()]
     of_encoder = _bytes_of(p for p in member.encoder.parameters() if p.requires_grad)
     trained = of_encoder + _bytes_of(p for p in member.head.parameters() if p.requires_grad)  # tables ask for none
-    averaged = trained + 4 * sum(parameter.numel() for parameter in member.head.bulk.values())
+    bulk = (*member.head.bulk.values(), *(table.weight for table in words))
+    averaged = trained + 4 * sum(parameter.numel() for parameter in bulk)
     copies = (training.averaging.kind != "none") + bool(training.validation)
-    weights, moments = _weight_bytes(member), sum(map(_moment_bytes, tables))
+    weights, moments = _weight_bytes(member), sum(table.moment_bytes for table in (*tables, *words))
     n_texts = min(training.micro_batch or training.batch_size, training.batch_size, len(split))
     widest = int(batch_widths(member.tokens, len(split), training, member.encoder.tokeniser.max_tokens).max())
-    activations = n_texts * (kept_bytes(member.encoder, widest, device, half) + _logit_bytes(member.head))
+    activations = n_texts * kept_bytes(member.encoder, widest, device, half) + member.head.held_bytes(n_texts, widest)
     activations += trained + (trained // 2 if half else 0)  # gradients, and weights in half precision
-    update = max((_UPDATE * 4 * _chunk_numbers(table) for table in tables), default=0)
+    update = max((_UPDATE * 4 * table.n_at_once * table.weight.shape[1] for table in (*tables, *words)), default=0)
     swapped = averaged if training.validation else 0
     parts = {
         "encoder and its optimiser": _bytes_of(member.encoder.parameters()) + 2 * of_encoder,
@@ -163,7 +167,7 @@ def _counted(member: _Member, split: Split, training: TrainingOptions, advice: A
     host = {"texts and tokens": split.texts.nbytes + 2 * tokens, "programs": _PROGRAMS[device.type]}
     checkpoint = weights + 2 * trained + moments + copies * averaged
     disk = checkpoint + tokens
-    relief = _relief(parts, update > activations, advice)
+    relief = _relief(parts, update > activations, advice, member.encoder.options_class)
     if device.type == "cuda":
         memory = sum(host.values()) + max(weights, 2 * trained)  # made on the host; a checkpoint is copied there
         return Needs(memory, disk, relief, sum(parts.values()) + _CONTEXT, parts=tuple(parts.items()))
@@ -172,7 +176,7 @@ def _counted(member: _Member, split: Split, training: TrainingOptions, advice: A
 
 def _seconds(
     member: _Member,
-    make_head: MakeHead,
+    network: Network,
     split: Split,
     training: TrainingOptions,
     n_readings: float,
@@ -185,7 +189,7 @@ def _seconds(
     n_steps = training.n_steps or max(1, math.ceil(training.epochs * epoch))
     n_steps = max(1, n_steps - round(training.epochs_left_out * epoch))
     texts = member.tokens, split.labels.take(member.rows)
-    step_s = seconds_a_step(member.encoder, make_head(member.encoder.width), *texts, len(split), training, engine)
+    step_s = seconds_a_step(network, *texts, len(split), training, engine)
     n_validations = (training.validations or max(1, round(training.epochs))) if n_held else 0
     n_read = n_readings * len(split) + n_validations * n_held
     return len(split) * member.tokenise_s + n_steps * step_s + n_read * step_s / size / _FORWARD
@@ -196,12 +200,12 @@ def _fits(needs: Needs) -> bool:
     return (free is None or needs.memory_bytes <= free) and (free_gpu is None or needs.gpu_bytes <= free_gpu)
 
 
-def _relief(parts: dict[str, int], by_update: bool, advice: Advice) -> str:
+def _relief(parts: dict[str, int], by_update: bool, advice: Advice, kind: type[EncoderOptions]) -> str:
     """The options that help with what takes most."""
     encoder, labels, training = advice
     step = f"{training}.micro_batch or {encoder}.tokens.max_tokens"
     relief = (
-        f"{encoder}.model or {encoder}.trainable_layers",
+        " or ".join(f"{encoder}.{name}" for name in kind.smaller),
         labels,
         f"{training}.averaging.kind or {training}.validation",
         labels if by_update else step,
@@ -215,23 +219,6 @@ def _bytes_of(tensors: Any) -> int:
 
 def _weight_bytes(member: _Member) -> int:
     return _bytes_of(member.encoder.parameters()) + _bytes_of(member.head.parameters())
-
-
-def _moment_bytes(table: Any) -> int:
-    """What a table's optimiser remembers: one number of its storage a weight (sgd), or two of float32 (adam)."""
-    if table.options.optimizer == "sgd":
-        return _bytes_of(table.parameters())
-    return 8 * sum(int(parameter.numel()) for parameter in table.parameters())
-
-
-def _chunk_numbers(table: Any) -> int:
-    return int(np.diff(table.edges).max()) * int(table.weight.shape[1])
-
-
-def _logit_bytes(head: Head) -> int:
-    """Logits, their gradient, and what a loss is shown by, of one text."""
-    widths = [int(np.diff(table.edges).max()) for table in head.tables().values()]
-    return 3 * 4 * (max(widths) if widths else head.n_labels)
 
 
 def kept_bytes(encoder: Encoder, width: int, device: torch.device, half: bool) -> int:

@@ -71,8 +71,7 @@ def batch_widths(tokens: TokenRows, n_texts: int, training: TrainingOptions, lim
 
 
 def seconds_a_step(
-    encoder: Encoder,
-    head: Head,
+    network: Network,
     tokens: TokenRows,
     labels: LabelMatrix,
     n_texts: int,
@@ -80,12 +79,12 @@ def seconds_a_step(
     engine: LocalEngine,
 ) -> float:
     """Mean time of a step of a training with `n_texts` texts; `tokens` and `labels` are a sample of them."""
-    device = choose_device(training.device)
+    device, encoder = choose_device(training.device), network.encoder
     fill(encoder)
     mean_width = float(batch_widths(tokens, n_texts, training, encoder.tokeniser.max_tokens).mean())
     size = min(training.batch_size, n_texts)
     with threads_of(engine), torch.random.fork_rng(devices=[]):
-        trial = _Trial(Network(encoder, head), tokens, labels, training, device)
+        trial = _Trial(network, tokens, labels, training, device)
         if _compiles(training):
             return trial.run(0.5, size, _WARM) * mean_width / trial.width(0.5)
         trial.run(0.0, 1)  # memory is taken, libraries wake up

@@ -11,6 +11,7 @@ from longtail.nn.encoders.base import Encoder
 from longtail.nn.encoders.bilstm import BiLSTM, BiLSTMOptions
 from longtail.nn.encoders.cnn import CNN, CNNOptions
 from longtail.nn.encoders.reader import Reader, ReaderOptions
+from longtail.nn.encoders.states import States
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 
 AnyEncoderOptions: TypeAlias = Annotated[
@@ -19,6 +20,7 @@ AnyEncoderOptions: TypeAlias = Annotated[
 ENCODERS: dict[str, type[Encoder]] = {
     "transformer": Transformer,
     "bilstm": BiLSTM,
+    "bilstm-states": States,
     "cnn": CNN,
     "bag": Bag,
     "reader": Reader,

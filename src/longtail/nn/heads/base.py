@@ -14,6 +14,7 @@ is large wants a cheap optimiser, and a gradient that is never held as a whole.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +28,21 @@ from longtail.types import LabelMatrix
 
 if TYPE_CHECKING:
     from longtail.nn.heads.table import LabelTable
+    from longtail.nn.rows import RowTable
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a head is told when the step of a batch is done."""
+    """What parts that train themselves are told when the step of a batch is done."""
 
     rates: dict[str, float]
     """Learning rate of each parameter group by name."""
     decay: float = 0.0
+    """Of the labels' weights."""
+    encoder_decay: float = 0.0
+    """Of the encoder's."""
+    scale: float = 1.0
+    """What gradients that came through autograd were multiplied with (float16)."""
 
 
 class Head(nn.Module):
@@ -68,7 +75,7 @@ class Head(nn.Module):
     def forget(self) -> None:
         """Drop what `loss` was given since the last step: the step will be tried again."""
 
-    def tables(self) -> dict[str, LabelTable]:
+    def tables(self) -> Mapping[str, LabelTable | RowTable]:
         """What trains itself, by attribute: its optimiser's memory belongs into a checkpoint."""
         return {}
 
@@ -78,6 +85,12 @@ class Head(nn.Module):
         return {
             f"{name}.{key}": value for name, table in self.tables().items() for key, value in table.named_parameters()
         }
+
+    def held_bytes(self, n_texts: int, n_tokens: int) -> int:
+        """What a step holds of so many texts of so many tokens, the encoder's part left out: here logits, their
+        gradient, and what a loss is shown by."""
+        widths = [table.n_at_once for table in self.tables().values()]
+        return 3 * 4 * n_texts * (max(widths) if widths else self.n_labels)
 
     def group_of(self, name: str) -> str:
         """The parameter group (learning rate) that a parameter of this head belongs to."""

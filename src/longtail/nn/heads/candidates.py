@@ -98,7 +98,7 @@ def gathered_gradient(
     Binary cross-entropy. Each target must lie in a valid candidate.
     """
     clusters, valid = candidates.clusters, candidates.valid
-    hits = _hits(targets, clusters, table)
+    hits = hits_of(targets, clusters, len(table.weight) // table.group, table.group)
     gradients, values, signals = [], [], []
     for part in _slices(table, clusters):
         rows, offsets = _rows(table, clusters[part], vectors.dtype)
@@ -158,14 +158,17 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
     return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
 
 
-def _hits(targets: Targets, clusters: Tensor, table: LabelTable) -> Tensor:
-    """Which of the candidates' rows are labels of the text, (B, n·s) bool."""
+def hits_of(targets: Targets, clusters: Tensor, n_clusters: int, size: int) -> Tensor:
+    """Which labels of the candidates, clusters (B, n) of `size` slots, are labels of the text: (B, n·size) bool.
+
+    Each target must lie in a candidate.
+    """
     n_texts, n = clusters.shape
-    columns = torch.zeros(n_texts, len(table.weight) // table.group, dtype=torch.int64, device=clusters.device)
+    columns = torch.zeros(n_texts, n_clusters, dtype=torch.int64, device=clusters.device)
     columns.scatter_(1, clusters, torch.arange(n, device=clusters.device).expand(n_texts, -1))
-    column = columns[targets.rows, targets.labels // table.group]
-    hits = torch.zeros(n_texts, n * table.group, dtype=torch.bool, device=clusters.device)
-    hits[targets.rows, column * table.group + targets.labels % table.group] = True
+    column = columns[targets.rows, targets.labels // size]
+    hits = torch.zeros(n_texts, n * size, dtype=torch.bool, device=clusters.device)
+    hits[targets.rows, column * size + targets.labels % size] = True
     return hits
 
 
