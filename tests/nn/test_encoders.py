@@ -25,6 +25,8 @@ from longtail.nn.encoders.base import Encoder
 from longtail.nn.encoders.bilstm import BiLSTM, BiLSTMOptions
 from longtail.nn.encoders.cnn import CNN, CNNOptions, slot_maxima
 from longtail.nn.encoders.reader import Reader
+from longtail.nn.heads.base import Step
+from longtail.nn.rows import Touches
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.persist import Folder, write_folder
 from longtail.text.tokens import tokenise
@@ -83,6 +85,17 @@ def batch(encoder: Encoder, rows: list[int] | None = None, more: int = 0) -> tup
     return torch.from_numpy(ids).long(), torch.from_numpy(np.arange(width) < lengths[:, None])
 
 
+def gradients_of(encoder: Encoder) -> dict[str, Tensor | None]:
+    """Of each parameter: autograd's, or what a table that trains itself has kept."""
+    found = {name: parameter.grad for name, parameter in encoder.named_parameters()}
+    tables = {id(table.weight): table for table in encoder.tables().values()}
+    for name, parameter in encoder.named_parameters():
+        if id(parameter) in tables and tables[id(parameter)].works:
+            rows, made = Touches.joined(tables[id(parameter)].works).gradients()
+            found[name] = torch.zeros_like(parameter).index_copy_(0, rows, made)
+    return found
+
+
 def close(first: Tensor, second: Tensor) -> None:
     torch.testing.assert_close(first, second, rtol=1e-6, atol=1e-6)
 
@@ -138,7 +151,7 @@ def test_a_row_without_tokens_gives_numbers_and_leaves_the_others_alone(name: st
     vectors = encoder(ids, mask)
     vectors.square().sum().backward()
     assert torch.isfinite(vectors).all()
-    assert all(torch.isfinite(p.grad).all() for p in encoder.parameters() if p.grad is not None)
+    assert all(torch.isfinite(gradient).all() for gradient in gradients_of(encoder).values() if gradient is not None)
     encoder.eval()
     close(encoder(ids, mask)[3:], encoder(*batch(encoder))[3:])
 
@@ -178,10 +191,10 @@ def test_gradients_reach_every_parameter(name: str) -> None:
     encoder = made(name)
     vectors = encoder(*batch(encoder, more=2))
     (vectors * torch.linspace(-1, 2, vectors.shape[1])).square().sum().backward()
-    for parameter_name, parameter in encoder.named_parameters():
-        assert parameter.grad is not None, parameter_name
-        assert torch.isfinite(parameter.grad).all(), parameter_name
-        assert parameter.grad.abs().sum() > 0, parameter_name
+    for name, gradient in gradients_of(encoder).items():
+        assert gradient is not None, name
+        assert torch.isfinite(gradient).all(), name
+        assert gradient.abs().sum() > 0, name
 
 
 @every_encoder
@@ -209,10 +222,14 @@ def test_words_are_as_methods_say(cls: type[Encoder]) -> None:
     assert weight[1].any()
     ids, mask = batch(encoder, more=2)
     encoder(ids, mask).sum().backward()
-    assert not weight.grad[0].any()
-    assert weight.grad[1].any()
+    gradient = gradients_of(encoder)["embedding.weight"]
+    assert gradient is not None
+    assert not gradient[0].any()
+    assert gradient[1].any()
     torch.optim.AdamW(encoder.parameters(), 0.1).step()
+    encoder.step(Step({"encoder": 0.1}, encoder_decay=0.1))
     assert not weight[0].any()
+    assert encoder.tables() == {} or encoder.embedding.works == []
 
 
 @pytest.mark.parametrize("cls", [Bag, BiLSTM, CNN, Reader])
@@ -222,6 +239,7 @@ def test_vectors_come_from_the_file_and_stay_if_they_are_not_trainable(cls: type
     place = 2 + encoder.tokeniser.words.index("dog")
     assert encoder.embedding.weight[place].tolist() == [5, 6, 0, 0]
     assert not encoder.embedding.weight.requires_grad
+    assert not encoder.tables()
     facts = encoder.facts()
     assert facts == {"n_words": len(encoder.tokeniser.words), "n_found": 2, "word_width": 4}
 

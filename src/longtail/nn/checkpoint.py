@@ -57,7 +57,7 @@ def save(stages: Stages, kept: Kept) -> None:
     def write(writer: FolderWriter) -> None:
         writer.arrays("weights", to_arrays(kept.network.trained()))
         writer.arrays("optimizer", to_arrays(_state_of(kept.optimizer) if kept.optimizer else {}))
-        for name, table in kept.network.head.tables().items():
+        for name, table in kept.network.tables().items():
             writer.arrays(f"table-{name}", to_arrays(table.state()))
         writer.arrays("average", to_arrays(kept.averager.average))
         writer.arrays("best", to_arrays(kept.best_weights or {}))
@@ -81,7 +81,7 @@ def load(stages: Stages, kept: Kept) -> tuple[Progressed, dict[str, Tensor] | No
     copy_into(found["weights"], kept.network.trained())
     if kept.optimizer is not None:
         _load_state(kept.optimizer, found["optimizer"])
-    for name, table in kept.network.head.tables().items():
+    for name, table in kept.network.tables().items():
         table.load_state(to_tensors(folder.arrays(f"table-{name}")))
     kept.averager.n = folder.manifest["n_averaged"]
     kept.averager.average = {name: value.to(device, copy=True) for name, value in found["average"].items()}

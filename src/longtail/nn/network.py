@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from longtail.nn.batch import Batch
 from longtail.nn.encoders.base import Encoder
-from longtail.nn.heads.base import Head
+from longtail.nn.heads.base import Head, Step
+from longtail.nn.heads.table import LabelTable
 from longtail.nn.precision import lightened
+from longtail.nn.rows import RowTable
 from longtail.run import Precision
 
 _NO_DECAY = ("bias", "norm")
@@ -58,9 +60,24 @@ class Network(nn.Module):
             for (group, decays), parameters in found.items()
         ]
 
+    def tables(self) -> dict[str, LabelTable | RowTable]:
+        """What trains itself, by a name of its own."""
+        return {**self.encoder.tables(), **self.head.tables()}
+
+    def step(self, step: Step) -> None:
+        """Update what trains itself."""
+        self.encoder.step(step)
+        self.head.step(step)
+
+    def forget(self) -> None:
+        """Drop what it was given since the last step."""
+        self.encoder.forget()
+        self.head.forget()
+
     def trained(self) -> dict[str, Tensor]:
-        """The weights that training changes, those that the head trains itself among them."""
+        """The weights that training changes, those that parts train themselves among them."""
         own = {id(parameter) for parameter in self.head.parameters()}
+        own |= {id(table.weight) for table in self.encoder.tables().values()}
         return {n: p for n, p in self.named_parameters() if p.requires_grad or id(p) in own}
 
 

@@ -2,9 +2,9 @@
 
     works of this process  ->  one work a process, the same ones in the same order on all of them
 
-`accelerate` adds up the gradients of parameters. Label tables train themselves: from the vectors and targets of a step,
-which is far less than a gradient of all labels. So these are sent to every process, and each makes the same update of
-its own copy of the table.
+`accelerate` adds up the gradients of parameters. Tables train themselves: from the vectors and targets of a step, or
+from which texts touched which rows, which is far less than a gradient of all rows. So these are sent to every process,
+and each makes the same update of its own copy of the table.
 
 What hosts know (sizes, targets) travels between hosts, what devices hold between devices: no host waits for a device to
 learn how much there is. Parts of different size are padded, sent as bytes, and cut again.
@@ -26,10 +26,13 @@ from torch import Tensor
 from longtail.nn.batch import Targets
 from longtail.nn.heads.candidates import Fetched, Gathered
 from longtail.nn.heads.table import RowWork, Work
+from longtail.nn.rows import Touches
 
 
-def gathered(works: Sequence[RowWork]) -> list[RowWork]:
+def gathered(works: Sequence[Any]) -> list[Any]:
     """What all processes add to a step of a table, one work each, by what this one adds; all must call it."""
+    if works and isinstance(works[0], Touches):
+        return _touched([work for work in works if isinstance(work, Touches)])
     ranked = [work for work in works if isinstance(work, Gathered)]
     if ranked:
         return _ranked(ranked)
@@ -84,6 +87,18 @@ def _ranked(works: Sequence[Gathered]) -> list[RowWork]:
     return [
         Gathered(vectors, clusters, signal, n_step, Fetched(clusters))
         for vectors, clusters, signal in _rows_from_all(columns, counts)
+    ]
+
+
+def _touched(works: Sequence[Touches]) -> list[Touches]:
+    """Touches of rows; each process has its gradients as many times too large as there are processes."""
+    own = Touches.joined(works)
+    facts = _from_all(np.array([len(own.numbers), len(own.rows)]))
+    numbers = _rows_from_all([[own.numbers]], [int(fact[0]) for fact in facts])
+    pairs = _rows_from_all([[own.rows], [own.texts], [own.weights]], [int(fact[1]) for fact in facts])
+    return [
+        Touches(rows, texts, vectors / len(facts), weights)
+        for (vectors,), (rows, texts, weights) in zip(numbers, pairs, strict=True)
     ]
 
 

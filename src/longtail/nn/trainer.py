@@ -76,7 +76,7 @@ class Trainer:
         if self.compiled:
             may_compile()
             compile_layers(self.layers)
-        for table in network.head.tables().values():
+        for table in network.tables().values():
             table.compiled = self.compiled
             table.gather = gathered if self.n_ranks > 1 else None
         groups = network.groups(options.rates, options.decay)
@@ -170,7 +170,7 @@ class Trainer:
                 if not (self.compiled and compiling_failed(error)) or self.n_ranks > 1:
                     raise
                 self._use_plain_code()
-            self.network.head.forget()
+            self.network.forget()
             if self.optimizer is not None:
                 self.optimizer.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
@@ -184,7 +184,7 @@ class Trainer:
         """Compile nothing from now on; batches stay as wide as they are."""
         self.compiled, self.network.encode, self.graphs = False, None, None
         plain_layers(self.layers)
-        for table in self.network.head.tables().values():
+        for table in self.network.tables().values():
             table.compiled = False
 
     def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
@@ -209,6 +209,8 @@ class Trainer:
         """New weights; what is drawn for them is the same in all processes."""
         options = self.options
         seed_step(self.seed, step)
+        scaler = self.accelerator.scaler
+        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
@@ -217,7 +219,7 @@ class Trainer:
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
-        self.network.head.step(Step(rates, options.head_decay))
+        self.network.step(Step(rates, options.head_decay, options.decay, scale))
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups

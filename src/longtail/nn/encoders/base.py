@@ -21,6 +21,8 @@ from torch import Tensor, nn
 
 from longtail.errors import ConfigError
 from longtail.labels.scope import Scope
+from longtail.nn.heads.base import Step
+from longtail.nn.rows import RowTable
 from longtail.options import Options
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
@@ -30,6 +32,8 @@ from longtail.text.tokens import Tokeniser, TokenOptions, TokenRows
 class EncoderOptions(Options):
     """Options of every encoder; `kind` says which it is."""
 
+    smaller: ClassVar[tuple[str, ...]] = ("model", "trainable_layers")
+    """Which of them make it smaller."""
     tokens: TokenOptions = TokenOptions()
     """How texts become tokens."""
 
@@ -85,6 +89,20 @@ class Encoder(nn.Module):
             ids = np.fromiter((piece for row in rows for piece in row), np.int32, int(ptr[-1]))
             self._names = scope.names, TokenRows(ids, ptr)
         return self._names[1]
+
+    def tables(self) -> dict[str, RowTable]:
+        """What trains itself, by attribute: its optimiser's memory belongs into a checkpoint."""
+        return {}
+
+    def step(self, step: Step) -> None:
+        """Update what trains itself, with all that gradients came to since the last step."""
+        for table in self.tables().values():
+            table.update(step.rates["encoder"], step.encoder_decay, step.scale)
+
+    def forget(self) -> None:
+        """Drop those gradients: the step will be tried again."""
+        for table in self.tables().values():
+            table.works = []
 
     def layers(self) -> nn.ModuleList:
         """Layers that are all alike and worth compiling, if it has such."""

@@ -7,7 +7,7 @@ Padding has a vector of zeros that never changes.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import torch
@@ -27,6 +27,7 @@ _HEAPS = 0.6
 class WordEncoderOptions(EncoderOptions):
     """Options of every encoder of words."""
 
+    smaller: ClassVar[tuple[str, ...]] = ("words.max_words", "vectors.width")
     words: WordOptions = WordOptions()
     """Which words have a vector of their own."""
     vectors: WordVectorOptions = WordVectorOptions()

@@ -132,6 +132,18 @@ class LabelTable(nn.Module):
         """What is added to each logit, (n_rows,)."""
         return self.bias if self.shut is None else self.shut
 
+    @property
+    def n_at_once(self) -> int:
+        """Rows of the largest chunk."""
+        return int(np.diff(self.edges).max())
+
+    @property
+    def moment_bytes(self) -> int:
+        """What the optimiser remembers: one number of the storage a weight (sgd), or two of float32 (adam)."""
+        if self.options.optimizer == "sgd":
+            return sum(parameter.numel() * parameter.element_size() for parameter in self.parameters())
+        return 8 * sum(parameter.numel() for parameter in self.parameters())
+
     def begin(self, counts: NDArray[np.int64], n_texts: int) -> None:
         """Set the bias by how many of the training texts each row has."""
         if self.bias is None or not self.options.prior:
