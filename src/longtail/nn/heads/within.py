@@ -125,7 +125,8 @@ class LabelwiseWithin(Labelwise):
     def _places(self, clusters: Tensor) -> Tensor:
         """Those of all slots of clusters (B, n), (B, n·s)."""
         slots = torch.arange(self.size, device=clusters.device)
-        return (clusters[:, :, None] * self.size + slots).flatten(1)
+        places: Tensor = clusters[:, :, None] * self.size + slots
+        return places.flatten(1)
 
     def _fixed(self) -> NDArray[Any]:
         if self.fixed is None:
