@@ -281,3 +281,23 @@ def test_the_longest_text_fits_and_one_more_token_would_not(family: str, tmp_pat
     if family != "xlnet":  # it has no positions that could end
         with pytest.raises((IndexError, RuntimeError)):
             encoder(torch.tensor([[*ids, 3]]), None)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_last_layer_of_the_first_token_alone_has_the_values_and_gradients_of_a_whole_one(family: str) -> None:
+    short = an_encoder(family, n_layers=2, dropout=0.0)
+    whole = an_encoder(family, n_layers=2, dropout=0.0, pooling="last")  # which needs all tokens
+    whole.load_state_dict(short.state_dict())
+    assert type(short.layers()[-1]) is not type(short.layers()[0])
+    assert type(whole.layers()[-1]) is type(whole.layers()[0])
+    whole.options = short.options
+    ids, mask = padded(short)
+    found, expected = short(ids, mask), whole(ids, mask)
+    assert found.detach() == pytest.approx(expected.detach(), abs=1e-6)
+    weight = torch.randn(found.shape)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    for (name, one), two in zip(short.named_parameters(), whole.parameters(), strict=True):
+        assert (one.grad is None) == (two.grad is None), name
+        if one.grad is not None and two.grad is not None:
+            torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-5)

@@ -23,6 +23,7 @@ from longtail.errors import ConfigError
 from longtail.labels.scope import Scope
 from longtail.log import LOG
 from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
+from longtail.nn.encoders.last_layer import FAMILIES, first_token_alone
 from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
@@ -77,6 +78,8 @@ class Transformer(Encoder):
         self.width = int(model.config.hidden_size) * (1 if options.pooling == "pooler" else options.n_layers)
         sdpa = getattr(model.config, "_attn_implementation", None) == "sdpa"
         self._square = sdpa and model.config.model_type in _SQUARE_MASKS
+        if self._square and model.config.model_type in FAMILIES and self._pools_first(tokeniser):
+            first_token_alone(self.layers()[-1])
         if options.checkpointing:
             if not model.supports_gradient_checkpointing:
                 name = model.config.model_type
@@ -215,6 +218,12 @@ class Transformer(Encoder):
     def tokeniser_(self) -> Pieces:
         """The tokeniser, with what only word pieces have."""
         return cast(Pieces, self.tokeniser)
+
+    def _pools_first(self, tokeniser: Pieces | None) -> bool:
+        """Whether texts are known by their first token; `tokeniser` may come later where only costs are counted."""
+        return self.options.pooling == "first" or (
+            self.options.pooling == "cls" and not (tokeniser is not None and tokeniser.cls_last)
+        )
 
     def _pooler(self, ids: Tensor, mask: Tensor | None) -> Any:
         """States (B, T, d) -> (B, d)."""
