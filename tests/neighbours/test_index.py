@@ -105,6 +105,22 @@ def test_ties_go_to_the_smaller_number_and_zeros_have_cosine_zero(kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_copies_come_in_their_order_however_products_are_rounded(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    content = rng.integers(0, 20, 90)
+    pool, asked = rng.standard_normal((20, 6)).astype(np.float32)[content], rng.standard_normal((40, 6)).astype("f4")
+    index = NeighbourIndex.build(points_of(kind, pool), np.arange(90, dtype=np.uint64))
+    found = index.nearest(points_of(kind, asked), 6)
+    for row in range(40):
+        own = found.texts[row].tolist()
+        order = np.argsort(-cosines(asked[row : row + 1], pool)[0].round(6), kind="stable")[:6]
+        assert own == order.tolist()
+        alone = index.nearest(points_of(kind, asked[row : row + 1]), 6)
+        assert alone.texts[0].tolist() == own
+        assert alone.cosines.tobytes() == found.cosines[row].tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_cosines_are_symmetric_one_with_itself_and_blind_to_length(kind: str) -> None:
     pool = numbers(40)
     pool = pool[(pool != 0).any(axis=1)]

@@ -46,6 +46,7 @@ METHODS: Registry[type[Method]] = Registry(
     "method",
     {
         "aplc-xlnet": "longtail.methods.aplc_xlnet",
+        "knn": "longtail.methods.knn",
         "lightxml": "longtail.methods.lightxml",
         "linear": "longtail.methods.linear",
         "xbert": "longtail.methods.xbert",

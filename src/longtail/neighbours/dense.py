@@ -1,6 +1,9 @@
 """The nearest of dense points: blocks of texts times blocks of the pool, and the k best so far.
 
-points (m, d), pool (n, d)  ->  texts (m, k), cosines (m, k)
+    points (m, d), pool (n, d)  ->  texts (m, k), cosines (m, k)
+
+The last bits of a product depend on the shape of its blocks, on the machine and its library, and would choose among
+copies as they like. So some more texts than k are searched, and their cosines computed again, each by itself.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from longtail.engines.local import LocalEngine
 from longtail.errors import DataError
 from longtail.neighbours.base import Neighbours, Search
 from longtail.progress import Advance
-from longtail.topk import top_k_of_rows
+from longtail.topk import top_k, top_k_of_rows
 
 _TEXTS_AT_ONCE, _POOL_AT_ONCE = 512, 1 << 14
 """Cosines of a block: 32 MiB a thread."""
+_SETTLED_AT_ONCE = 64
+_SPARE = 16
+"""So many more texts are searched than are asked for."""
 
 
 class DensePool:
@@ -44,9 +50,25 @@ class DensePool:
         search: Search | None,
     ) -> Neighbours:
         """See `Pool.nearest`."""
-        points = checked(points, self.points.shape[1])
+        unit = unit_length(checked(points, self.points.shape[1]))
         search = search or partial(search_blocks, engine=engine)
-        return search(self.points, unit_length(points), k, pool_groups, groups, advance)
+        found = search(self.points, unit, min(k + _SPARE, max(len(self.points), k)), pool_groups, groups, advance)
+        return self._settled(unit, found, k, engine)
+
+    def _settled(self, points: NDArray[np.float32], found: Neighbours, k: int, engine: LocalEngine) -> Neighbours:
+        """The k best, by cosines that depend on nothing but the two points."""
+        best = Neighbours.none(len(points), k)
+
+        def fill(start: int) -> None:
+            own = slice(start, start + _SETTLED_AT_ONCE)
+            products = self.points[found.texts[own]] * points[own, None]  # (n_own, k + _SPARE, d)
+            cosines = np.where(found.texts[own] < 0, -np.inf, products.sum(axis=2, dtype=np.float64))
+            some = top_k(found.texts[own], cosines.astype(np.float32), k)
+            best.texts[own], best.cosines[own] = some.labels, some.scores
+
+        for _ in engine.map(fill, range(0, len(points), _SETTLED_AT_ONCE)):
+            pass
+        return best
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """See `Pool.arrays`."""

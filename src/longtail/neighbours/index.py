@@ -32,7 +32,7 @@ class SearchOptions(Options):
     (needs the extra `ann`)."""
     n_lists: PositiveInt | None = None
     """faiss: the pool is split into so many lists of texts near to each other; by default 4 √n."""
-    n_probed: PositiveInt = 32
+    n_probed: PositiveInt = 64
     """faiss: so many lists are searched, those nearest to the text; more find more. All of them find what is exact."""
 
 

@@ -1,8 +1,8 @@
 """The nearest of millions of dense points, nearly: the pool in lists, of which a text searches the nearest few (faiss).
 
-Lists (IVF: k-means, then plain vectors) rather than a graph (HNSW): they are built in minutes where a graph takes
-hours, do not depend on the number of threads, hold the vectors and nothing beside, and one number, the lists that are
-searched, leads up to the exact result.
+Lists (IVF: k-means, then plain vectors) rather than a graph (HNSW): they are built several times faster, do not depend
+on the number of threads, hold the vectors and nothing beside, and one number, the lists that are searched, leads up to
+the exact result (docs/knn.md has figures). Which of equally near texts are found is faiss's choice where not all fit.
 
 To leave out copies of a text, as many more neighbours are asked for as it has copies in the pool, and then dropped.
 """

@@ -91,6 +91,10 @@ AnyPointOptions: TypeAlias = Annotated[TfidfPointOptions | WordPointOptions, Fie
 class TextPoints(Protocol):
     """Makes points of texts."""
 
+    @property
+    def width(self) -> int:
+        """Numbers of a point, most of them 0 where points are sparse."""
+
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> Points:
         """The points of texts; `features` are used where training texts came as features."""
 
@@ -128,6 +132,11 @@ class TfidfPoints:
         """See `fit_points`."""
         made, rows = TextFeatures.fit(split, options.features, run.engine, run.progress, run.stages)
         return cls(made, options), rows
+
+    @property
+    def width(self) -> int:
+        """See `TextPoints.width`."""
+        return self.features.n_features
 
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> Rows:
         """See `TextPoints.of`."""
@@ -181,6 +190,11 @@ class WordPoints:
             return cls.load(folder, "words", options), folder.arrays("points")["points"]
 
         return run.stages.keep("points", build, write, read)[0]
+
+    @property
+    def width(self) -> int:
+        """See `TextPoints.width`."""
+        return int(self.table.shape[1])
 
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> NDArray[np.float32]:
         """See `TextPoints.of`."""

@@ -1,0 +1,27 @@
+"""Neighbours vote for their labels.
+
+Neighbours (n, k), labels of the pool  ->  TopK (n, k_labels)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail.neighbours.base import Neighbours
+from longtail.sparse import sp
+from longtail.topk import top_k_of_rows
+from longtail.types import LabelMatrix, TopK
+
+
+def vote(found: Neighbours, labels: LabelMatrix, power: float, k: int) -> TopK:
+    """The best k labels of each text: a neighbour's vote weighs cosine^power, and a score is the share of all votes.
+
+    Neighbours of cosine 0 and below do not vote, and a label without votes is not in the list.
+    """
+    near = found.cosines > 0  # (n, n_neighbours)
+    weights = np.where(near, found.cosines, 0).astype(np.float64) ** power * near
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    ptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+    shape = len(near), labels.n_texts
+    votes = sp.csr_matrix((weights[near].astype(np.float32), found.texts[near], ptr), shape) @ labels.to_scipy()
+    return top_k_of_rows(votes.indptr, votes.indices, np.minimum(votes.data, 1), k)  # 1: of rounding
