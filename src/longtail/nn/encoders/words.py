@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from longtail.nn.encoders.base import Encoder, EncoderOptions
-from longtail.nn.vectors import DEFAULT_WIDTH, WordVectorOptions, word_vectors
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.tokens import tokenise
+from longtail.text.vectors import DEFAULT_WIDTH, WordVectorOptions, word_vectors
 from longtail.text.words import FIRST_WORD, WordOptions, WordTokeniser
 
 _HEAPS = 0.6
