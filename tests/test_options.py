@@ -57,6 +57,42 @@ def complaint(values: Any, source: str = "") -> str:
     return str(caught.value)
 
 
+class Bag(Options):
+    """One kind of a group."""
+
+    kind: Literal["bag"] = "bag"
+    width: PositiveInt = 3
+
+
+class Cup(Options):
+    """Another kind."""
+
+    kind: Literal["cup"] = "cup"
+    width: PositiveInt = 4
+
+
+class Shop(Options):
+    """Groups whose defaults are not those of their classes."""
+
+    search: Inner = Inner(beam=2, rule="max")
+    goods: Annotated[Bag | Cup, Field(discriminator="kind")] = Bag(width=9)
+    street: Outer = Outer(search=Inner(beam=5))
+
+
+def test_a_group_given_in_part_lies_over_the_default_it_has_here() -> None:
+    made = Shop.of({"search": {"rule": "sum"}, "goods": {"kind": "bag"}, "street": {"search": {"limit": 3}}})
+    assert made.search == Inner(beam=2, rule="sum")
+    assert made.goods == Bag(width=9)
+    assert made.street.search == Inner(beam=5, limit=3)
+    assert Shop(search={"rule": "sum"}).search.beam == 2
+    assert Shop.of(made.plain()) == made
+
+
+def test_a_group_of_another_kind_has_its_own_defaults() -> None:
+    assert Shop.of({"goods": {"kind": "cup"}}).goods == Cup()
+    assert Shop(goods=Bag()).goods == Bag()  # a whole group is taken as it is
+
+
 def test_nothing_given_means_the_defaults() -> None:
     assert Outer.of() == Outer.of({}) == Outer()
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from types import UnionType
 from typing import Any, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from longtail.errors import ConfigError, did_you_mean
 
@@ -24,6 +24,17 @@ class Options(BaseModel):
     """Base of all option groups."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_defaults(cls, values: Any) -> Any:
+        """A group that is given in part lies over the default that it has here, not over that of its class."""
+        if not isinstance(values, Mapping):
+            return values
+        return {
+            key: _over(cls.model_fields[key].default, value) if key in cls.model_fields else value
+            for key, value in values.items()
+        }
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None, source: str = "") -> Self:
@@ -64,6 +75,14 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
             both_groups = isinstance(value, Mapping) and isinstance(below, Mapping)
             merged[key] = merge(below, value) if both_groups else value
     return merged
+
+
+def _over(default: Any, value: Any) -> Any:
+    """A value over a default, where both are groups of the same kind."""
+    if not (isinstance(default, Options) and isinstance(value, Mapping)):
+        return value
+    kind = getattr(default, "kind", None)
+    return merge(default.model_dump(exclude_unset=True), value) if value.get("kind", kind) == kind else value
 
 
 def _with_tuples(value: Any) -> Any:
