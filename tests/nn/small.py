@@ -119,6 +119,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dense, cut": ({}, {"micro_batch": 2, "clip_norm": 0.5}),
     "dense, an even batch": ({}, {"batch_size": 8}),
     "dense, frozen encoder": ({"frozen": True}, {}),
+    "dense, softmax": ({"loss": "softmax"}, {"micro_batch": 3}),
     "dense in bfloat16": ({"storage": "bfloat16"}, {}),
     "shortlist": ({"kind": "shortlist", "compute": "masked"}, {}),
     "shortlist, cut": ({"kind": "shortlist", "compute": "masked"}, {"micro_batch": 3}),

@@ -44,6 +44,44 @@ def test_the_loss_is_the_mean_over_texts_of_the_sum_over_labels(share: float) ->
     assert torch.allclose(weight.detach() - head.table.weight, weight.grad, atol=1e-6)
 
 
+@pytest.mark.parametrize("chunk", [2, 3, 7])
+@pytest.mark.parametrize("share", [1.0, 0.25])
+def test_a_softmax_has_a_texts_labels_as_targets_in_equal_parts(chunk: int, share: float) -> None:
+    head, vectors = a_head(chunk, loss="softmax"), vectors_of(1).requires_grad_()
+    head.table.bias.data.normal_()
+    loss = head.loss(vectors, targets(), share, show=True)
+    leaf, weight = vectors.detach().clone().requires_grad_(), head.table.weight.clone().requires_grad_()
+    bias, aims = head.table.bias.detach().clone().requires_grad_(), targets().dense(7)
+    aims /= aims.sum(1, keepdim=True).clamp(min=1)  # the text without labels has none
+    dense = F.cross_entropy(leaf @ weight.T + bias, aims, reduction="sum") / 4 * share
+    dense.backward()
+    loss.backward()
+    assert loss.item() == pytest.approx(dense.item(), abs=1e-5)
+    assert torch.allclose(vectors.grad, leaf.grad, atol=1e-6)
+    assert not vectors.grad[1].any()
+    before = head.table.bias.clone()
+    head.step(Step({"head": 1.0}))
+    assert torch.allclose(weight.detach() - head.table.weight, weight.grad, atol=1e-6)
+    assert torch.allclose(before - head.table.bias, bias.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [2, 7])
+def test_scores_of_a_softmax_are_shares_of_one(chunk: int) -> None:
+    head = a_head(chunk, loss="softmax")
+    scores, places = head.top_k(vectors_of(5), 7)
+    expected = (vectors_of(5) @ head.table.weight.T).softmax(1)
+    assert torch.allclose(scores, expected.gather(1, places), atol=1e-6)
+    assert torch.allclose(scores.sum(1), torch.ones(4))
+
+
+def test_a_softmax_starts_from_the_shares_of_labels() -> None:
+    head = a_head(loss="softmax")
+    head.begin(LabelMatrix.from_lists([[0], [0, 1], [0, 2]], 7))
+    scores, places = head.top_k(torch.zeros(1, 5), 7)
+    assert places[0, 0] == 0
+    assert scores[0, 0] / scores[0, 1] == pytest.approx(3.5 / 1.5, rel=1e-4)
+
+
 def test_a_value_that_is_not_shown_has_the_same_gradient() -> None:
     found = []
     for show in (True, False):

@@ -60,7 +60,7 @@ def _scored(works: Sequence[Work]) -> list[RowWork]:
     lengths = [int(n_texts + 2 * n_targets) for n_texts, n_targets in facts]
     known = _from_all(np.pad(flat, (0, max(lengths) - len(flat))))
     first = works[0]
-    names = [name for name in ("vectors", "weights", "allowed") if getattr(first, name) is not None]
+    names = [name for name in ("vectors", "weights", "allowed", "sums") if getattr(first, name) is not None]
     columns = [[getattr(work, name) for work in works] for name in names]
     made: list[RowWork] = []
     for (n_texts, n_targets), numbers, found in zip(facts, known, _rows_from_all(columns, counts), strict=True):

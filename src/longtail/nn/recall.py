@@ -40,7 +40,7 @@ class NeuralRecallOptions(Options):
     """The head and the training of a neural matcher."""
 
     loss: Loss = "squared_hinge"
-    """Squared hinge with margin 1 (X-BERT), or binary cross-entropy."""
+    """Squared hinge with margin 1 (X-BERT), binary cross-entropy, or a softmax over the clusters."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the text vector."""
     max_targets: int | None = Field(None, ge=1)

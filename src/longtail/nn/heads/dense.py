@@ -45,8 +45,9 @@ class Dense(Head):
     def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
         """See `Head.loss`; the sum over labels, which Adam cannot tell from their mean."""
         plain = vectors.detach().to(working_dtype(vectors))
-        work = Work(plain, targets, n_step=len(vectors) / share)
         with torch.autocast(vectors.device.type, enabled=False):
+            sums = self.table.log_sums(plain, targets) if self.table.loss_kind == "softmax" else None
+            work = Work(plain, targets, n_step=len(vectors) / share, sums=sums)
             gradient, value = self.table.gradient(work, show)
         if torch.is_grad_enabled():
             self.works.append(work)
@@ -65,7 +66,17 @@ class Dense(Head):
     def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """See `Head.top_k`: exact, over all labels."""
         logits, places = best_of(self.table, vectors, k)
-        return (logits.sigmoid() if self.table.loss_kind == "bce" else hinge_score(logits)), places
+        return self._scores(logits, vectors), places
+
+    def _scores(self, logits: Tensor, vectors: Tensor) -> Tensor:
+        """Logits (B, k) as scores in 0..1."""
+        if self.table.loss_kind == "bce":
+            return logits.sigmoid()
+        if self.table.loss_kind == "squared_hinge":
+            return hinge_score(logits)
+        with torch.autocast(vectors.device.type, enabled=False):
+            parts = [part.logsumexp(1) for _, part in self.table.logits(vectors)]
+        return (logits - torch.stack(parts).logsumexp(0)[:, None]).exp()
 
     def tables(self) -> dict[str, LabelTable]:
         """See `Head.tables`."""

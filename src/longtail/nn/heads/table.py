@@ -12,6 +12,9 @@ need only say the gradient of each chunk of rows (`RowWork`); `Work` does so wit
 Rows may be padding: their logits are −inf, so that they have no loss, no gradient and never win.
 
 The gradient of the rows is that of the sum over labels and the mean over texts, whatever scale the encoder's has.
+
+A softmax over the labels needs each text's log of the sum of all exponents before any gradient (`log_sums`): one more
+pass over the chunks. Its targets are a text's labels in equal parts.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from torch import Tensor, nn
 from longtail.nn.batch import Targets
 from longtail.options import Options
 
-Loss: TypeAlias = Literal["bce", "squared_hinge"]
+Loss: TypeAlias = Literal["bce", "squared_hinge", "softmax"]
 _EPS = 1e-8
 _BETAS = 0.9, 0.999
 _LOW_BITS = 1 << 16
@@ -46,8 +49,9 @@ class TableOptions(Options):
     storage: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 halves the memory; updates are then rounded up or down at random, so that small ones are not lost."""
     prior: bool = True
-    """Start from each label's frequency: its bias is its log odds in training (−1 with a hinge). Otherwise the first
-    epoch goes by while hundreds of wrong labels a text are pushed down, and the encoder with them."""
+    """Start from each label's frequency: its bias is its log odds in training (with a softmax the log of its share, −1
+    with a hinge). Otherwise the first epoch goes by while hundreds of wrong labels a text are pushed down, and the
+    encoder with them."""
     chunk: PositiveInt = 1 << 16
     """Labels whose logits are held at once."""
 
@@ -72,12 +76,13 @@ class Work:
     n_step: float
     weights: Tensor | None = None  # (B,) how much each text counts for the rows; None: all count 1
     allowed: Tensor | None = None  # (B, n_groups) bool: groups of rows that take part; None: all
+    sums: Tensor | None = None  # (B,) softmax: see `log_sums`
 
     def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
         """See `RowWork`."""
         for chunk in table.chunks(self.targets, self.vectors.dtype):
             allowed = table.allowed_in(chunk, self.allowed)
-            signal = _signal(table.loss_kind, _logits(self.vectors, chunk), chunk, allowed)
+            signal = _signal(table.loss_kind, _logits(self.vectors, chunk), chunk, allowed, self.sums)
             if self.weights is not None:
                 signal = signal * self.weights.to(signal.dtype)[:, None]
             of_bias = None if table.bias is None else signal.sum(0, dtype=torch.float32)
@@ -149,9 +154,18 @@ class LabelTable(nn.Module):
         if self.bias is None or not self.options.prior:
             return
         share = (counts + 0.5) / (n_texts + 1.0)
-        odds = np.log(share / (1 - share)) if self.loss_kind == "bce" else np.full(len(counts), -1.0)
+        odds = {"bce": np.log(share / (1 - share)), "softmax": np.log(share)}.get(
+            self.loss_kind, np.full(len(share), -1.0)
+        )
         with torch.no_grad():
             self.bias.copy_(torch.from_numpy(odds.astype(np.float32)))
+
+    def log_sums(self, vectors: Tensor, targets: Targets) -> Tensor:
+        """Log of the sum of all exponents of logits, (B,) float32; inf for texts without labels: they teach nothing."""
+        found = [_logits(vectors, chunk).float().logsumexp(1) for chunk in self.chunks(None, vectors.dtype)]
+        alone = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
+        alone[targets.rows] = False
+        return torch.stack(found).logsumexp(0).masked_fill_(alone, torch.inf)
 
     def gradient(self, work: Work, show: bool) -> tuple[Tensor, Tensor | None]:
         """Gradient of the vectors (B, d) float32 of the sum over labels, a text; with `show`, also that sum (B,)."""
@@ -163,7 +177,9 @@ class LabelTable(nn.Module):
             allowed = self.allowed_in(chunk, work.allowed)
             if value is not None:
                 value += _value(self.loss_kind, logits, chunk, allowed)
-            made += _signal(self.loss_kind, logits, chunk, allowed) @ chunk.weight
+            made += _signal(self.loss_kind, logits, chunk, allowed, work.sums) @ chunk.weight
+        if value is not None and work.sums is not None:
+            value += work.sums.masked_fill(work.sums == torch.inf, 0)
         return made, value
 
     def update(self, works: Sequence[RowWork], rate: float, decay: float = 0.0) -> None:
@@ -206,13 +222,17 @@ class LabelTable(nn.Module):
     def chunks(self, targets: Targets | None, kind: torch.dtype) -> Iterator[_Chunk]:
         """Neighbouring rows as numbers of a kind, with the targets that lie among them."""
         spans = targets.spans(self.edges) if targets else [(0, 0)] * (len(self.edges) - 1)
-        offset = self.offset
+        offset, counts = self.offset, None
+        if targets is not None and self.loss_kind == "softmax":
+            ones = torch.ones(len(targets.rows), device=targets.rows.device)
+            counts = torch.zeros(targets.n_texts, device=ones.device).index_add_(0, targets.rows, ones)
         for start, stop, (first, last) in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), spans, strict=True):
             rows = slice(start, stop)
-            hits = None
+            hits = shares = None
             if targets is not None and last > first:
                 hits = targets.rows[first:last], targets.labels[first:last] - start
-            yield _Chunk(rows, self.weight[rows].to(kind), None if offset is None else offset[rows], hits)
+                shares = 1 / counts[hits[0]] if counts is not None else None
+            yield _Chunk(rows, self.weight[rows].to(kind), None if offset is None else offset[rows], hits, shares)
 
     def allowed_in(self, chunk: _Chunk, allowed: Tensor | None) -> Tensor | None:
         """Which rows of a chunk take part, (B, n_groups, 1) for a view of the logits by group."""
@@ -241,6 +261,8 @@ class _Chunk(NamedTuple):
     bias: Tensor | None  # (n_chunk,)
     hits: tuple[Tensor, Tensor] | None
     """Texts that have a label among them, and its place in the chunk."""
+    shares: Tensor | None
+    """softmax: of each of these, one by how many labels the text has."""
 
 
 def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
@@ -253,9 +275,13 @@ def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
     return torch.addmm(chunk.bias.to(vectors.dtype), vectors, chunk.weight.T)
 
 
-def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None) -> Tensor:
+def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None, sums: Tensor | None = None) -> Tensor:
     """Derivative of the loss by each logit; overwrites the logits."""
-    if loss == "bce":
+    if sums is not None:
+        signal = logits.sub_(sums[:, None]).exp_()
+        if chunk.hits is not None and chunk.shares is not None:
+            signal[chunk.hits] -= chunk.shares.to(signal.dtype)
+    elif loss == "bce":
         signal = logits.sigmoid_()
         if chunk.hits is not None:
             signal[chunk.hits] -= 1
@@ -271,8 +297,13 @@ def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None) -
 
 
 def _value(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None) -> Tensor:
-    """Sum of the loss over the labels of a chunk, (B,)."""
+    """Sum of the loss over the labels of a chunk, (B,); of a softmax without the log of the sum of exponents."""
     logits = logits.float()
+    if loss == "softmax":
+        made = torch.zeros(len(logits), device=logits.device)
+        if chunk.hits is not None and chunk.shares is not None:
+            made.index_add_(0, chunk.hits[0], -logits[chunk.hits] * chunk.shares)
+        return made
     each = F.softplus(logits) if loss == "bce" else (1 + logits).clamp(min=0) ** 2
     if chunk.hits is not None:
         hit = logits[chunk.hits]
@@ -297,9 +328,9 @@ def _on_device(table: LabelTable, rate: float, decay: float, n_updates: int) -> 
 
 def _sgd(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:
     direction = moments[0].float() * momentum + gradient.float() * scale
-    noise = _noise(weight, step[4])
-    _store(moments[0], direction, noise & (_LOW_BITS - 1))
-    _store(weight, weight.float() * (1 - step[0] * step[1]) - step[0] * direction, (noise >> 16) & (_LOW_BITS - 1))
+    value = weight.float() * (1 - step[0] * step[1]) - step[0] * direction
+    _store(moments[0], direction, step[4], 0)
+    _store(weight, value, step[4], 16)
 
 
 def _adam(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:
@@ -309,15 +340,15 @@ def _adam(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float,
     moments[0].copy_(first)
     moments[1].copy_(second)
     change = (first / step[2]) / ((second / step[3]).sqrt() + _EPS)
-    noise = _noise(weight, step[4]) & (_LOW_BITS - 1)
-    _store(weight, weight.float() * (1 - step[0] * step[1]) - step[0] * change, noise)
+    _store(weight, weight.float() * (1 - step[0] * step[1]) - step[0] * change, step[4], 0)
 
 
-def _store(place: Tensor, value: Tensor, noise: Tensor) -> None:
-    """Write float32 numbers; into bfloat16 by rounding up or down at random (16 bits of `noise`): the mean stays."""
+def _store(place: Tensor, value: Tensor, seed: Tensor, shift: int) -> None:
+    """Write float32 numbers; into bfloat16 by rounding up or down at random (16 bits of noise): the mean stays."""
     if place.dtype == torch.float32:
         place.copy_(value)
         return
+    noise = (_noise(place, seed) >> shift) & (_LOW_BITS - 1)
     bits = (value.contiguous().view(torch.int32) + noise) & -_LOW_BITS
     place.copy_(bits.view(torch.float32))
 
