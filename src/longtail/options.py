@@ -82,7 +82,9 @@ def _over(default: Any, value: Any) -> Any:
     if not (isinstance(default, Options) and isinstance(value, Mapping)):
         return value
     kind = getattr(default, "kind", None)
-    return merge(default.model_dump(exclude_unset=True), value) if value.get("kind", kind) == kind else value
+    if value.get("kind", kind) != kind:
+        return value
+    return merge({} if kind is None else {"kind": kind}, default.model_dump(exclude_unset=True), value)
 
 
 def _with_tuples(value: Any) -> Any:
