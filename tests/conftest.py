@@ -30,6 +30,8 @@ TINY_WORDS = [
 """The words of `tiny_dataset`, and of texts that tests write by hand."""
 
 TRAINING = {"rate": 5e-3, "head_rate": 2e-2, "epochs": 15, "batch_size": 16, "averaging": {"kind": "none"}}
+WORDS = {"hidden": 16, "vectors": {"width": 16}, "tokens": {"max_tokens": 32}, "dropout": 0.1, "dropout_words": 0.0}
+ATTENTION = {"rate": 3e-2, "bottleneck_rate": 3e-2, "head_rate": 3e-2, "clip_norm": 1.0}
 QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
     "lightxml": lambda encoder, training: {"encoders": [encoder], "dropout": 0.1, "training": training},
     "lightxml:shortlist": lambda encoder, training: {
@@ -44,6 +46,34 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "encoder": encoder,
         "labels": {"bottleneck": 64},
         "training": {**training, "bottleneck_rate": 5e-3, "head_rate": 1e-2, "epochs": training["epochs"] + 10},
+    },
+    "treaderxml": lambda encoder, training: {
+        "encoder": {
+            "kind": "reader",
+            "vectors": {"width": 16},
+            "tokens": {"max_tokens": 32},
+            "bottleneck": 32,
+            "dropout_words": 0.0,
+        },
+        "dropout": 0.1,
+        "training": training,
+    },
+    "treaderxml:transformer": lambda encoder, training: {
+        "encoder": {"kind": "transformer", **encoder, "scope_tokens": 8},
+        "dropout": 0.1,
+        "training": training,
+    },
+    "attentionxml": lambda encoder, training: {
+        "encoder": WORDS,
+        "labels": {"widths": [16]},
+        "training": {**training, **ATTENTION, "epochs": training["epochs"] + 5},
+    },
+    "attentionxml:tree": lambda encoder, training: {
+        "encoder": WORDS,
+        "labels": {"widths": [16], "own_output": True},
+        "tree": {"n_levels": 1, "max_leaf": 3},
+        "n_candidates": 3,
+        "training": {**training, **ATTENTION, "epochs": training["epochs"] + 5},
     },
     "xbert": lambda encoder, training: {
         "recalls": [{"kind": "transformer", **encoder}],

@@ -59,6 +59,12 @@ class LabelIndex:
         """Clusters of the last level above the labels."""
         return len(self.parents[-2]) if len(self.parents) > 1 else 1
 
+    def below(self, n_clusters: int) -> LabelIndex:
+        """Without the first levels that have fewer clusters; labels stay."""
+        kept = [level for level in self.parents[:-1] if len(level) >= n_clusters]
+        first, *others = *kept, self.parents[-1]
+        return LabelIndex((np.zeros(len(first), np.int32), *others))
+
     def levels(self) -> list[Level]:
         """The steps from the root to the labels."""
         sizes = [1, *(len(p) for p in self.parents)]

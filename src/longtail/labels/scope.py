@@ -11,7 +11,7 @@ with c have a, and a has more texts (subsumption); of several, the one with the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -76,6 +76,12 @@ class Scope:
     def __getitem__(self, text: int) -> NDArray[np.int32]:
         return self.labels[self.ptr[text] : self.ptr[text + 1]]
 
+    @classmethod
+    def stack(cls, parts: Sequence[Scope]) -> Scope:
+        """Scopes of some texts after those of others, over the same labels."""
+        lengths = np.concatenate([[0], *(np.diff(part.ptr) for part in parts)])
+        return cls(np.cumsum(lengths), np.concatenate([part.labels for part in parts]), parts[0].names)
+
 
 def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOptions) -> Hierarchy:
     """The parents of all labels of a vocabulary; `labels` are those of training texts."""
@@ -120,20 +126,15 @@ def scope_of(
     `labels` are those of the texts that neighbours are chosen from.
     """
     dropped = options is not None and options.parentless == "paper"
-    parts = [
-        _scopes(neighbours[start : start + _TEXTS_AT_ONCE], labels, hierarchy.parents, dropped)
-        for start in range(0, len(neighbours), _TEXTS_AT_ONCE)
-    ]
-    lengths = np.concatenate([[0], *(length for length, _ in parts)])
-    found = [np.empty(0, np.int32), *(label for _, label in parts)]
-    return Scope(np.cumsum(lengths).astype(np.int64), np.concatenate(found), hierarchy.names)
+    starts = range(0, max(len(neighbours), 1), _TEXTS_AT_ONCE)
+    return Scope.stack(
+        [_scopes(neighbours[start : start + _TEXTS_AT_ONCE], labels, hierarchy, dropped) for start in starts]
+    )
 
 
-def _scopes(
-    neighbours: NDArray[Any], labels: LabelMatrix, parents: LabelMatrix, dropped: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """How many labels each text gets, and which."""
-    n_texts, k = neighbours.shape
+def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, dropped: bool) -> Scope:
+    """Those of some texts."""
+    parents, (n_texts, k) = hierarchy.parents, neighbours.shape
     text, rank = np.nonzero(neighbours >= 0)
     text, rank, label = _spread(text, rank, labels, neighbours[text, rank])
     if dropped:
@@ -149,7 +150,8 @@ def _scopes(
     own, inherited = (np.bincount(place, vote * side, len(keys)) for side in (is_own, ~is_own))
     text, label = np.divmod(keys, max(parents.n_labels, 1))
     order = np.lexsort((label, -inherited, -own, text))
-    return np.bincount(text, minlength=n_texts), label[order].astype(np.int32)
+    ends = np.cumsum(np.bincount(text, minlength=n_texts))
+    return Scope(np.concatenate([[0], ends]), label[order].astype(np.int32), hierarchy.names)
 
 
 def _spread(

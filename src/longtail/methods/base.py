@@ -46,9 +46,12 @@ METHODS: Registry[type[Method]] = Registry(
     "method",
     {
         "aplc-xlnet": "longtail.methods.aplc_xlnet",
+        "attentionxml": "longtail.methods.attentionxml",
+        "fasttext": "longtail.methods.fasttext",
         "knn": "longtail.methods.knn",
         "lightxml": "longtail.methods.lightxml",
         "linear": "longtail.methods.linear",
+        "treaderxml": "longtail.methods.treaderxml",
         "xbert": "longtail.methods.xbert",
     },
 )

@@ -59,8 +59,9 @@ class ReaderOptions(WordEncoderOptions):
     """How words know their places: learned vectors, sines and cosines, or not at all, as in the paper."""
     scope_words: NonNegativeInt = 4
     """Words read of a label's name; 0 leaves the second reader out."""
-    pooling: Literal["pool", "flatten"] = "pool"
-    """How many vectors become one: largest and mean of each number, or all side by side."""
+    pooling: Literal["apart", "pool", "flatten"] = "apart"
+    """How many vectors become one: largest and mean of each number, over the text and over the scope `apart`, or over
+    all places (`pool`), where a text of hundreds of words drowns the few of its scope; or all side by side."""
     bottleneck: PositiveInt = 512
     """Width of a text's vector."""
     dropout_words: float = Field(0.2, ge=0, lt=1)
@@ -81,12 +82,14 @@ class Reader(WordEncoder):
         self.text = _Side(options, d, self.tokeniser.max_tokens, back)
         self.interaction = Attention(d, options.n_heads, back)
         n_places = options.scope_words + self.tokeniser.max_tokens
-        self.bottleneck = nn.Linear(2 * d if options.pooling == "pool" else n_places * d, options.bottleneck)
+        self.bottleneck = nn.Linear(n_places * d if options.pooling == "flatten" else 2 * d, options.bottleneck)
         self.width = options.bottleneck
         self.scope: _Side | None = None
         if options.scope_words:
             self.scope = _Side(options, d, options.scope_words, back)
             self.nothing = nn.Parameter(torch.randn(d) * _SMALL)
+            if options.pooling == "apart":
+                self.scope_bottleneck = nn.Linear(2 * d, options.bottleneck, bias=False)
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
         """See `Encoder.with_scope`: the first words of each label's name, as many places a label, in a second input."""
@@ -124,14 +127,15 @@ class Reader(WordEncoder):
 
     def _pooled(self, states: Tensor, real: Tensor, n_words: int) -> Tensor:
         """States (B, T_y + T, d), the first ones of the scope if there is one -> (B, width)."""
-        weight = real[..., None].to(states.dtype)
-        if self.options.pooling == "pool":
-            most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
-            mean = (states * weight).sum(1) / weight.sum(1).clamp(min=1)
-            return cast(Tensor, self.bottleneck(torch.cat([most, mean], 1)))
-        ahead = self.options.scope_words - (states.shape[1] - n_words)
-        behind = self.bottleneck.in_features // self.word_width - ahead - states.shape[1]
-        return cast(Tensor, self.bottleneck(functional.pad(states * weight, (0, 0, ahead, behind)).flatten(1)))
+        n_scope, how = states.shape[1] - n_words, self.options.pooling
+        if how == "flatten":
+            ahead = self.options.scope_words - n_scope
+            behind = self.bottleneck.in_features // self.word_width - ahead - states.shape[1]
+            known = states * real[..., None]
+            return cast(Tensor, self.bottleneck(functional.pad(known, (0, 0, ahead, behind)).flatten(1)))
+        start = n_scope if how == "apart" else 0
+        made: Tensor = self.bottleneck(_summary(states[:, start:], real[:, start:]))
+        return made + self.scope_bottleneck(_summary(states[:, :start], real[:, :start])) if start else made
 
     @classmethod
     def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
@@ -244,6 +248,13 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Te
         itself = torch.eye(n, dtype=torch.bool, device=queries.device)
         allowed = (allowed & real[:, None, None, :]) | itself  # (B, 1, T, T)
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)
+
+
+def _summary(states: Tensor, real: Tensor) -> Tensor:
+    """Largest and mean of real places: (B, T, d) -> (B, 2 d)."""
+    weight = real[..., None].to(states.dtype)
+    most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
+    return torch.cat([most, (states * weight).sum(1) / weight.sum(1).clamp(min=1)], 1)
 
 
 def waves(n: int, width: int, device: torch.device) -> Tensor:

@@ -1,0 +1,48 @@
+"""Every label scored, with TReaderXML's printed loss: a softmax over the labels, and a sigmoid over that (D.4).
+
+    vectors (B, d)  ->  logits (B, n_labels)  ->  p = softmax  ->  Σ −log σ(p) of its labels, −log(1 − σ(p)) of others
+
+A p lies in 0..1, so σ(p) in 0.5..0.73: each wrong label costs at least ln 2, whatever the network says, and a right
+one gains 0.38 at most. It is here for comparison; `dense` with BCE is what should be used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longtail.nn.batch import Targets
+from longtail.nn.heads.base import Head
+
+
+class SoftmaxSigmoid(Head):
+    """One row of weights a label, trained by the trainer's optimiser: for some ten thousand labels."""
+
+    def __init__(self, width: int, n_labels: int) -> None:
+        super().__init__()
+        self.n_labels = n_labels
+        self.rows = nn.Linear(width, n_labels)
+
+    def logits(self, vectors: Tensor) -> Tensor:
+        """(B, n_labels) float32."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            return cast(Tensor, self.rows(vectors.float()))
+
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """See `Head.loss`; the sum over labels."""
+        p = self.logits(vectors).softmax(1)
+        # −log(1 − σ(p)) is softplus(p), and −log σ(p) is that less p.
+        return (F.softplus(p).sum() - p[targets.rows, targets.labels].sum()) * (share / len(vectors))
+
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """See `Head.top_k`: p, in the order of the logits."""
+        logits = self.logits(vectors)
+        places = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
+        return logits.softmax(1).gather(1, places), places
+
+    def facts(self) -> dict[str, Any]:
+        """See `Head.facts`."""
+        return {"n_labels": self.n_labels, "n_weights": self.rows.weight.numel()}

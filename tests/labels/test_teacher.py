@@ -1,0 +1,88 @@
+"""The teacher: whose labels a text is shown, and whose never (methods.md D.2, D.12.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longtail.data.dataset import Split
+from longtail.engines.local import LocalEngine
+from longtail.labels.scope import Scope
+from longtail.labels.teacher import Teacher, TeacherOptions
+from longtail.persist import Folder, write_folder
+from longtail.run import Run
+from longtail.stages import FolderStages
+
+ONE = Run(LocalEngine(1))
+TEXTS = ["red apple", "red apple pie", "Red  apple", "grey stone", "grey stone wall", "red stone", "nothing"]
+LABELS = [["a"], ["b"], ["c"], ["d"], ["e"], ["f"], []]
+KINDS: list[dict[str, Any]] = [
+    {"points": {"kind": "tfidf", "features": {"blocks": [{"column": "text", "words": [1, 1], "min_df": 1}]}}},
+    {"points": {"kind": "words", "words": {"min_df": 1}, "vectors": {"width": 30, "source": None}}},
+]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=["tfidf", "words"])
+
+
+def split() -> Split:
+    return Split.of(TEXTS, LABELS)
+
+
+def fit(kind: dict[str, Any], kept: list[int] | None = None, run: Run = ONE, k: int = 2) -> tuple[Teacher, Scope]:
+    rows = np.arange(len(TEXTS)) if kept is None else np.array(kept)
+    options = TeacherOptions.of({**kind, "n_neighbours": k, "parents": "none"})
+    return Teacher.fit(split(), options, rows, 0, run)
+
+
+def shown(scope: Scope, text: int) -> set[str]:
+    return {"abcdef"[label] for label in scope[text].tolist()}
+
+
+@each_kind
+def test_a_training_text_is_shown_neither_its_own_labels_nor_those_of_a_copy(kind: dict[str, Any]) -> None:
+    for k in (1, 3, 7):
+        _, scope = fit(kind, k=k)
+        copies = [{0, 2}, {1}, {0, 2}, {3}, {4}, {5}, {6}]
+        for text, same in enumerate(copies):
+            assert not shown(scope, text) & {label for other in same for label in LABELS[other]}
+    assert shown(fit(kind, k=1)[1], 0) == {"b"}
+
+
+@each_kind
+def test_held_out_texts_are_nobodys_neighbours_until_training_is_over(kind: dict[str, Any]) -> None:
+    teacher, scope = fit(kind, [0, 3, 4, 5, 6], k=7)
+    assert len(scope) == len(TEXTS)
+    for text in range(len(TEXTS)):
+        assert not shown(scope, text) & {"b", "c"}
+    assert shown(scope, 1) >= {"a", "f"}  # they have neighbours themselves
+    after = teacher.scope(split().texts, None, ONE)
+    assert shown(after, 0) >= {"b", "c"}
+
+
+@each_kind
+def test_other_texts_find_all_of_the_pool_also_a_copy_of_themselves(kind: dict[str, Any]) -> None:
+    teacher, _ = fit(kind, k=1)
+    found = teacher.scope(Split.of(["grey stone", "pie red apple", ""], [[]] * 3).texts, None, ONE)
+    assert [shown(found, text) for text in range(2)] == [{"d"}, {"b"}]
+    assert len(teacher.scope(split().texts.slice(0, 0), None, ONE)) == 0
+
+
+@each_kind
+def test_scopes_are_the_same_in_pieces_after_a_kill_and_from_a_folder(
+    kind: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = FolderStages.open(tmp_path / "work", {}, resume=False)
+    teacher, scope = fit(kind, [0, 1, 3, 5], Run(LocalEngine(1), stages=stages))
+    _, again = fit(kind, [0, 1, 3, 5], Run(LocalEngine(1), stages=stages))
+    assert np.array_equal(scope.labels, again.labels)
+    whole = teacher.scope(split().texts, None, ONE)
+    with write_folder(tmp_path / "m", "test") as writer:
+        teacher.save(writer)
+    monkeypatch.setattr("longtail.labels.teacher._TEXTS_AT_ONCE", 3)
+    opened = Teacher.load(Folder(tmp_path / "m", "test"), teacher.options, split().vocabulary)
+    found = opened.scope(split().texts, None, ONE)
+    assert np.array_equal(whole.ptr, found.ptr)
+    assert np.array_equal(whole.labels, found.labels)
+    assert found.names == whole.names
