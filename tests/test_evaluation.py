@@ -26,7 +26,7 @@ def model(data: Dataset) -> Method:
 
 def test_labels_are_matched_by_id_and_unknown_ones_stand_behind(model: Method) -> None:
     split = Split.of(["a", "b"], [["label3", "new"], ["another", "label0"]])
-    truth, vocabulary = truth_for(model, split)
+    truth, vocabulary = truth_for(model.vocabulary_, split)
     assert vocabulary.ids[:8] == model.vocabulary_.ids
     assert sorted(vocabulary.ids[8:]) == ["another", "new"]
     assert [sorted(vocabulary.ids[label] for label in truth[row]) for row in (0, 1)] == [

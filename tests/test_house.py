@@ -24,7 +24,7 @@ LAYERS = [
     {"data", "text", "labels", "metrics", "ensemble", "propensity", "neighbours"},
     {"linear", "nn", "presets", "published"},
     {"methods"},
-    {"evaluation", "report", "reproduce", "tuning"},
+    {"compare", "evaluation", "report", "reproduce", "tuning"},
     {"cli"},
 ]
 """Imports go from later to earlier layers, or stay inside one."""

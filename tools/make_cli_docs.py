@@ -20,8 +20,8 @@ TOP = """# The command line
 Made by `tools/make_cli_docs.py`; do not edit.
 
 Results go to standard output, all else to standard error. Bars are drawn on a terminal only. Exit codes: 0 done,
-1 `data check` found what would break training, or `plan` that it will not fit, 2 bad input (one line says what), 130
-interrupted.
+1 `data check` found what would break training, `plan` that it will not fit, or a run of `compare` failed, 2 bad input
+(one line says what), 130 interrupted.
 """
 
 

@@ -104,11 +104,8 @@ def evaluate_model(
     without the texts that occur there word for word.
     """
     options = options or MetricOptions()
-    truth, vocabulary = truth_for(model, split)
-    model.top_k(split.take(np.arange(min(2, len(split)))), 1, threads=threads)  # kernels are loaded on first use
-    start = time.perf_counter()
-    predicted = model.top_k(split, max(*options.at, SHOWN), threads=threads, progress=progress)
-    predict_s = time.perf_counter() - start
+    truth, vocabulary = truth_for(model.vocabulary_, split)
+    predicted, predict_s = timed_top_k(model, split, list_length(options), threads, progress)
     n_train_texts = int(model.facts_["n_texts"])
     judged = predicted, truth, model.train_counts_, n_train_texts, options
     found = None
@@ -138,9 +135,24 @@ def evaluate_model(
     )
 
 
-def truth_for(model: Method, split: Split) -> tuple[LabelMatrix, Vocabulary]:
-    """The labels of a split in the model's numbers, unknown ones behind; and the vocabulary of all these."""
-    known, given = model.vocabulary_, split.vocabulary
+def list_length(options: MetricOptions) -> int:
+    """How many labels a text are predicted for these metrics."""
+    return max(*options.at, SHOWN)
+
+
+def timed_top_k(
+    model: Method, split: Split, k: int, threads: int | None = None, progress: Progress = SILENT
+) -> tuple[TopK, float]:
+    """The lists of a model, and how many seconds they took."""
+    model.top_k(split.take(np.arange(min(2, len(split)))), 1, threads=threads)  # kernels are loaded on first use
+    start = time.perf_counter()
+    predicted = model.top_k(split, k, threads=threads, progress=progress)
+    return predicted, time.perf_counter() - start
+
+
+def truth_for(known: Vocabulary, split: Split) -> tuple[LabelMatrix, Vocabulary]:
+    """The labels of a split in a model's numbers, unknown ones behind; and the vocabulary of all these."""
+    given = split.vocabulary
     used = np.flatnonzero(split.labels.texts_per_label())
     strangers = [label for label in used.tolist() if given.ids[label] not in known.position]
     vocabulary = known.extended(given.ids[label] for label in strangers)

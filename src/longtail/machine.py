@@ -1,8 +1,9 @@
-"""What a job needs of a machine, and what this one has left: memory and disk."""
+"""What a job needs of a machine, what this one has left, and what was taken: memory and disk."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,3 +65,19 @@ def free_disk_bytes(path: str | Path) -> int:
     while not place.exists():
         place = place.parent
     return shutil.disk_usage(place).free
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory that this process ever took; None where it cannot be told."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # not Linux, where alone the peak of the program that started this one is not counted in
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

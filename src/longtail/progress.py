@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+COMPILING = "compiling (once on this machine)"
+"""The step that is shown while kernels are compiled."""
+
 
 class Advance(Protocol):
     """Tells how much more is done."""

@@ -99,7 +99,7 @@ def evaluate(
     found = evaluate_model(
         tagger,
         texts,
-        _options(at, threshold, dataset.name),
+        metric_options(at, threshold, dataset.name),
         bootstrap=BootstrapOptions() if intervals or report else None,
         seen=seen,
         threads=threads,
@@ -117,7 +117,8 @@ def evaluate(
         screen.paper.print(f"report: {files['report.html']}")
 
 
-def _options(at: str, threshold: float | None, data: str) -> MetricOptions:
+def metric_options(at: str, threshold: float | None, data: str) -> MetricOptions:
+    """What to measure on a data set: list lengths as people write them."""
     from longtail.metrics import MetricOptions
     from longtail.propensity import propensities_of
 

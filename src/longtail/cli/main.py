@@ -1,7 +1,7 @@
 """The table of commands, and the one place where errors become one line and an exit code.
 
 0  done        2  bad input, nothing was done        130  interrupted
-1  data check found faults, or plan found that it will not fit
+1  data check found faults, plan found that it will not fit, or a run of compare failed
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import data, demo, evaluate, plan, predict, reproduce, show, train, tune
+from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, show, train, tune
 from longtail.errors import LongtailError
 from longtail.log import LOG
 
@@ -29,6 +29,7 @@ app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("info")(show.info)
 app.command("methods")(show.methods)

@@ -12,11 +12,10 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Live
 from rich.text import Text
 
-from longtail.progress import Advance
+from longtail.progress import COMPILING, Advance
 
 WORTH_A_LINE_S = 0.2
 """A step that took longer leaves a line behind."""
-COMPILING = "compiling (once on this machine)"
 
 
 class _Amount(ProgressColumn):

@@ -69,8 +69,9 @@ class Screen:
         )
         for number, name in enumerate(table.head):
             drawn.add_column(name, justify="right" if number else "left")
-        for row in table.rows:
-            drawn.add_row(*(Text(cell) for cell in row))
+        for number, row in enumerate(table.rows):
+            bold = ["bold" if (number, place) in table.best else "" for place in range(len(row))]
+            drawn.add_row(*(Text(cell, style=style) for cell, style in zip(row, bold, strict=True)))
         self.paper.print(drawn)
 
 

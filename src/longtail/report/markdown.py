@@ -22,7 +22,7 @@ def markdown_report(report: dict[str, Any]) -> str:
     interval = results.get("intervals")
     sure = f" Intervals of {interval['bootstrap']['level']:.0%} by bootstrap over texts." if interval else ""
     lines = [
-        f"# {_plain(report['title'])}",
+        f"# {escaped(report['title'])}",
         "",
         f"{results['n_texts']:,} texts, in per cent.{sure} Made {report['made']}.",
         *_section("Results", overall_table(results)),
@@ -38,24 +38,27 @@ def markdown_report(report: dict[str, Any]) -> str:
         lines += _section(f"Worst labels, {found}", label_table(labels["worst"]))
     lines += ["", "## Some texts", ""]
     for text in report["texts"]:
-        lines.append(f"- {_plain(text['text'])}")
+        lines.append(f"- {escaped(text['text'])}")
         found = ", ".join(
-            f"{'**' if s['right'] else ''}{_plain(s['name'])}{'**' if s['right'] else ''}" for s in text["suggested"]
+            f"{'**' if s['right'] else ''}{escaped(s['name'])}{'**' if s['right'] else ''}" for s in text["suggested"]
         )
         lines.append(f"    - suggested: {found or 'nothing'}")
         if text["missed"]:
-            lines.append(f"    - missed: {', '.join(map(_plain, text['missed']))}")
+            lines.append(f"    - missed: {', '.join(map(escaped, text['missed']))}")
     lines += _section("Model", model_table(report))
     lines += ["", "## Options", "", "```json", json.dumps(report["model"]["options"], indent=1), "```"]
     return "\n".join(lines) + "\n"
 
 
 def _section(title: str, table: Table) -> list[str]:
-    return ["", f"## {title}", "", *_lines(table)]
+    return ["", f"## {title}", "", *table_lines(table)]
 
 
-def _lines(table: Table) -> list[str]:
-    rows = [[_plain(cell) for cell in row] for row in (table.head, *table.rows)]
+def table_lines(table: Table) -> list[str]:
+    """A table as lines of Markdown, in columns that line up."""
+    rows = [[escaped(cell) for cell in row] for row in (table.head, *table.rows)]
+    for row, column in table.best:
+        rows[row + 1][column] = f"**{rows[row + 1][column]}**"
     widths = [max(3, *(len(row[i]) for row in rows)) for i in range(len(table.head))]
 
     def line(row: list[str]) -> str:
@@ -66,6 +69,6 @@ def _lines(table: Table) -> list[str]:
     return [line(rows[0]), line(rule), *map(line, rows[1:])]
 
 
-def _plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Without what would end a cell, a line or begin a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

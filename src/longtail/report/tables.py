@@ -30,6 +30,8 @@ class Table(NamedTuple):
 
     head: list[str]
     rows: list[list[str]]
+    best: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of cells that stand out."""
 
 
 def percent(fraction: float) -> str:
