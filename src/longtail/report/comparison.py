@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
-from longtail.report.comparison_pictures import cost_picture, difference_picture, grouped_picture
+from longtail.report.comparison_pictures import N_COLOURS, cost_picture, difference_picture, grouped_picture
 from longtail.report.html import document, section, table_html
 from longtail.report.markdown import escaped, table_lines
 from longtail.report.tables import BAND_TITLES, Table, list_lengths, main_length, percent
@@ -87,6 +87,8 @@ def markdown_comparison(comparison: dict[str, Any]) -> str:
 
 def html_comparison(comparison: dict[str, Any]) -> str:
     """The whole page."""
+    runs = [{**run, "colour": number % N_COLOURS} for number, run in enumerate(comparison["runs"])]
+    comparison = comparison | {"runs": runs}
     done, anchor = _done(comparison), comparison["relative_to"]
     notes = "".join(f"<li>{escape(told)}</li>" for told in sentences(comparison))
     sections = []

@@ -1,4 +1,4 @@
-"""The pictures of a comparison as SVG; each method has one colour in all of them.
+"""The pictures of a comparison as SVG; each method has one colour (`colour`, a number) in all of them.
 
 cost_picture        a metric against what a method costs, on a logarithmic axis, with intervals
 grouped_picture     a metric by band, a bar a method
@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 46, 16, 14, 44
 WIDE, NAMES, ROW = 640, 150, 22
 N_COLOURS = 8
+"""Those of the page's style."""
 BANDS = ("head", "torso", "tail", "unseen")
 TITLES = {"train_s": "training, s", "ms_per_text": "ms a text"}
 
@@ -39,17 +40,19 @@ def cost_picture(runs: Sequence[dict[str, Any]], cost: str, metric: str) -> str:
     for tick in _round_ticks(low, high):
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(f'<text x="{LEFT - 7}" y="{y(tick) + 4:.1f}" text-anchor="end">{100 * tick:g}</text>')
-    for power in range(-3, 9):
-        at = x(10.0**power)
+    between = (1, 2, 5) if max(spent) < 30 * min(spent) else (1,)
+    for tick in (step * 10.0**power for power in range(-3, 9) for step in between):
+        at = x(tick)
         if LEFT <= at <= WIDTH - RIGHT:
             parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{floor}"/>')
-            parts.append(f'<text x="{at:.1f}" y="{floor + 16}" text-anchor="middle">{10.0**power:,g}</text>')
+            parts.append(f'<text x="{at:.1f}" y="{floor + 16}" text-anchor="middle">{tick:,g}</text>')
     beside = sorted(range(len(runs)), key=lambda number: drawn[number]["value"])
     taken: list[tuple[float, float]] = []
     for number in beside:
         own, at = drawn[number], x(spent[number])
-        parts.append(_whisker(number, at, at, y(own["low"]), y(own["high"])))
-        parts.append(f'<circle class="m{number % N_COLOURS}" cx="{at:.1f}" cy="{y(own["value"]):.1f}" r="5"/>')
+        colour = runs[number]["colour"]
+        parts.append(_line(f"whisker w{colour}", at, at, y(own["low"]), y(own["high"])))
+        parts.append(f'<circle class="m{colour}" cx="{at:.1f}" cy="{y(own["value"]):.1f}" r="5"/>')
         line = y(own["value"]) + 4
         while any(abs(line - other) < 13 and abs(at - place) < 110 for place, other in taken):
             line -= 13
@@ -71,7 +74,7 @@ def grouped_picture(runs: Sequence[dict[str, Any]], metric: str) -> str:
         if not any(band in run["results"]["bands"] for run in runs):
             continue
         parts.append(f'<text class="name" x="0" y="{top + 14}">{band}</text>')
-        for number, run in enumerate(runs):
+        for run in runs:
             value = run["results"]["bands"].get(band, {}).get(metric)
             if value is None:
                 continue
@@ -79,7 +82,7 @@ def grouped_picture(runs: Sequence[dict[str, Any]], metric: str) -> str:
             middle = top + ROW / 2 - 1
             parts.append(f'<text x="{NAMES - 8}" y="{middle + 4}" text-anchor="end">{escape(run["name"])}</text>')
             parts.append(box("rail", NAMES, top + 2, room, ROW - 6, 3))
-            parts.append(box(f"m{number % N_COLOURS}", NAMES, top + 2, room * value, ROW - 6, 3))
+            parts.append(box(f"m{run['colour']}", NAMES, top + 2, room * value, ROW - 6, 3))
             low, high = (NAMES + room * own[end] for end in ("low", "high"))
             parts.append(_line("whisker", low, high, middle, middle))
             told = f"{percent(value)} ({percent(own['low'])}–{percent(own['high'])})"
@@ -101,22 +104,18 @@ def difference_picture(runs: Sequence[dict[str, Any]], metrics: Sequence[str]) -
     parts, top = [], 0
     for metric in metrics:
         parts.append(f'<text class="name" x="0" y="{top + 14}">{escape(metric)}</text>')
-        for number, run in enumerate(runs):
+        for run in runs:
             own = run["difference"]["metrics"][metric]
             middle = top + ROW / 2 - 1
             parts.append(f'<text x="{NAMES - 8}" y="{middle + 4}" text-anchor="end">{escape(run["name"])}</text>')
-            parts.append(_whisker(number, x(own["low"]), x(own["high"]), middle, middle))
-            parts.append(f'<circle class="m{number % N_COLOURS}" cx="{x(own["value"]):.1f}" cy="{middle}" r="5"/>')
+            parts.append(_line(f"whisker w{run['colour']}", x(own["low"]), x(own["high"]), middle, middle))
+            parts.append(f'<circle class="m{run["colour"]}" cx="{x(own["value"]):.1f}" cy="{middle}" r="5"/>')
             told = f"{100 * own['value']:+.1f} ({100 * own['low']:+.1f} to {100 * own['high']:+.1f})"
             parts.append(f'<text x="{NAMES + room + 8}" y="{middle + 4}">{told}</text>')
             top += ROW
         top += 12
     parts.insert(0, _line("zero", x(0), x(0), 0, top - 8))
     return svg(WIDE, top, "Differences to the anchor", parts)
-
-
-def _whisker(number: int, x1: float, x2: float, y1: float, y2: float) -> str:
-    return _line(f"whisker w{number % N_COLOURS}", x1, x2, y1, y2)
 
 
 def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> str:
