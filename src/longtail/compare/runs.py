@@ -257,7 +257,7 @@ class _Watch:
             "train_s": self.before["train_s"] + seconds,
             "sittings": self.before["sittings"] + 1,
             "peak": max(self.before["peak"], peak_memory_bytes() or 0),
-            "gpu": max(self.before["gpu"], _peak_gpu_bytes()),
+            "gpu": max(self.before["gpu"], _gpu_bytes()),
         }
 
     def _tick(self) -> None:
@@ -272,12 +272,12 @@ class _Watch:
         beside.replace(self.file)
 
 
-def _peak_gpu_bytes() -> int:
+def _gpu_bytes() -> int:
     if "torch" not in sys.modules:
         return 0
-    from longtail.nn.devices import peak_gpu_bytes
+    from longtail.nn.devices import gpu_bytes
 
-    return peak_gpu_bytes()
+    return gpu_bytes()
 
 
 def _fingerprint(split: Split, columns: set[str]) -> str:

@@ -100,13 +100,8 @@ def seed_step(*numbers: int) -> None:
     mixed = 0
     for number in numbers:
         mixed = (mixed * 1_000_003 + number + 0x9E3779B9) & 0xFFFFFFFFFFFF
-    # torch.manual_seed would also note what devices that are not there should do one day, with a stack trace each: for a
-    # small network that takes longer than the step.
+    # torch.manual_seed would also note, with a stack trace each, what devices that are not there should do one day: for
+    # a small network that takes longer than the step.
     torch.default_generator.manual_seed(mixed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(mixed)
-
-
-def peak_gpu_bytes() -> int:
-    """The most memory of the GPU that this process ever took for tensors; 0 without one."""
-    return torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
