@@ -28,6 +28,17 @@ def index_of(parent: Any) -> LabelIndex:
     return LabelIndex((np.zeros(parent.max() + 1, np.int32), parent))
 
 
+def a_deep_index(seed: int, n_labels: int = 13) -> LabelIndex:
+    """Levels of uneven clusters, only children among them; no cluster is empty."""
+    rng = np.random.default_rng(seed)
+    sizes = sorted(rng.integers(1, n_labels + 1, rng.integers(0, 4)).tolist())
+    parents = []
+    for above, below in zip([1, *sizes], [*sizes, n_labels], strict=True):
+        given_parents = np.append(np.arange(above), rng.integers(0, above, below - above))
+        parents.append(np.sort(given_parents).astype(np.int32) if below != n_labels else rng.permutation(given_parents))
+    return LabelIndex(tuple(np.asarray(parent, np.int32) for parent in parents))
+
+
 def a_head(index: LabelIndex, seed: int = 0, table: TableOptions = PLAIN, **options: Any) -> Shortlist:
     torch.manual_seed(seed)
     made = Shortlist(WIDTH, index, ShortlistOptions(bottleneck_width=4, **options), table)

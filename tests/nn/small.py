@@ -21,7 +21,9 @@ from longtail.nn.heads.base import Head, positions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
 from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.network import Network
+from longtail.nn.rows import RowTable
 from longtail.nn.trainer import Trainer
 from longtail.nn.training import TrainingOptions
 from longtail.run import Run
@@ -57,6 +59,21 @@ class Mean(Encoder):
         return self.above((words * share[:, :, None]).sum(1) / share.sum(1, keepdim=True).clamp(min=1))
 
 
+class Bag(Mean):
+    """The same without a layer, of words that train themselves."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__(dropout)
+        self.words, self.above = RowTable(N_WORDS, WIDTH, 1.0), nn.Identity()
+
+    def tables(self) -> dict[str, RowTable]:
+        return {"words": self.words}
+
+    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+        return self.dropout(self.words.sums(ids, real) / real.sum(1, keepdim=True).clamp(min=1))
+
+
 def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
     table = TableOptions(chunk=4, storage=storage)
     if kind == "dense":
@@ -66,14 +83,18 @@ def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
         return Adaptive(WIDTH, build_buckets(counts, BucketOptions(shares=(0.4, 0.3, 0.3))), AdaptiveOptions(**options))
     parent = np.arange(N_LABELS, dtype=np.int32) % 4
     index = LabelIndex((np.zeros(4, np.int32), np.sort(parent)))
+    if kind == "tree":
+        return Tree(WIDTH, index, TreeHeadOptions(**options))
     return Shortlist(WIDTH, index, ShortlistOptions(n_clusters_ranked=2, bottleneck_width=6, **options), table)
 
 
-def a_network(kind: str = "dense", dropout: float = 0.0, frozen: bool = False, **options: Any) -> Network:
+def a_network(
+    kind: str = "dense", dropout: float = 0.0, frozen: bool = False, bag: bool = False, **options: Any
+) -> Network:
     torch.manual_seed(0)
     if kind == "adaptive":
         options["dropout"] = dropout
-    network = Network(Mean(dropout), a_head(kind, **options), dropout)
+    network = Network((Bag if bag else Mean)(dropout), a_head(kind, **options), dropout)
     if frozen:
         network.encoder.requires_grad_(False)
     return network
@@ -126,6 +147,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "shortlist, gathered": ({"kind": "shortlist", "compute": "gather"}, {"micro_batch": 2}),
     "shortlist, frozen encoder": ({"kind": "shortlist", "frozen": True}, {}),
     "shortlist, recall alone": ({"kind": "shortlist", "parts": "recall"}, {}),
+    "tree": ({"kind": "tree"}, {"micro_batch": 3}),
+    "bag and tree": ({"kind": "tree", "bag": True}, {"rate": 0.1, "head_rate": 0.1}),
+    "bag, cut": ({"bag": True}, {"micro_batch": 2, "rate": 0.1, "decay": 0.1}),
     "adaptive": ({"kind": "adaptive"}, {}),
     "adaptive, cut": ({"kind": "adaptive"}, {"micro_batch": 1}),
     "fewer texts than a batch": ({}, {"n_texts": 5}),

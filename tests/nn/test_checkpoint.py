@@ -54,7 +54,7 @@ def stages(tmp_path: Path) -> FolderStages:
     return FolderStages.open(tmp_path / "work", {}, resume=False)
 
 
-@pytest.mark.parametrize("kind", ["dense", "shortlist", "adaptive"])
+@pytest.mark.parametrize("kind", ["dense", "shortlist", "adaptive", "tree"])
 def test_all_that_was_kept_comes_back_bit_for_bit(kind: str, stages: FolderStages) -> None:
     kept, fresh = kept_of(kind, 4), kept_of(kind)
     save(stages, kept)

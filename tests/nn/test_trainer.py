@@ -25,7 +25,7 @@ from .small import LONGEST, Mean, a_head, a_network, options, places, texts, tra
 
 ALWAYS = 1e-9
 """Seconds between checkpoints: one after every step."""
-HEADS = ["dense", "shortlist", "adaptive"]
+HEADS = ["dense", "shortlist", "adaptive", "tree"]
 
 
 class Stop(Exception):

@@ -1,0 +1,168 @@
+"""A probabilistic label tree: a label is as likely as all nodes on the way to it, each given the one above (XT, PLT).
+
+    vectors (B, d)  ->  logits of nodes  ->  log P(label) = sum of log σ(logit) from the root's child down to the label
+
+A node is trained on the texts that have a label below its parent, the root's children on all texts, each by binary
+cross-entropy: a text with few labels touches few nodes, however many there are, and only these are read and updated
+(`rows`).
+
+Search goes down level by level and keeps the best nodes of each, a beam. A node that is cut off holds no label more
+likely than itself. So a list is exact where its last label is at least as likely as the best node that was cut; texts
+of which that is not true are searched again with a wider beam, until it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from pydantic import PositiveInt
+from torch import Tensor
+
+from longtail.labels.index import LabelIndex
+from longtail.labels.nodes import Nodes
+from longtail.nn.batch import Targets
+from longtail.nn.heads.base import Head, Step
+from longtail.nn.heads.candidates import on_device
+from longtail.nn.heads.dense import given_gradient
+from longtail.nn.rows import RowTable, Touches
+from longtail.options import Options
+from longtail.types import LabelMatrix
+
+_NUMBERS_AT_ONCE = 1 << 22
+"""Weights that are gathered at once."""
+_WIDEN = 4
+_LABELS = 8
+"""Labels of a text, for counting memory."""
+
+
+class TreeHeadOptions(Options):
+    """Where a label tree starts from, and how it is searched."""
+
+    prior: bool = True
+    """Start from how often each node is right where its parent is."""
+    beam: PositiveInt = 10
+    """Clusters of a level that are looked into at first."""
+    exact: bool = True
+    """Look into more of them until the list is sure to be the best one; otherwise the first list stands."""
+
+
+class Tree(Head):
+    """One row of weights a node."""
+
+    offsets: Tensor
+    """(n + 1,) What is added to logits: inf for an only child, which is sure, −inf for padding."""
+
+    def __init__(self, width: int, index: LabelIndex, options: TreeHeadOptions | None = None) -> None:
+        super().__init__()
+        self.options, self.tree, self.n_labels = options or TreeHeadOptions(), Nodes(index), index.n_labels
+        self.nodes = RowTable(self.tree.n + 1, width + 1)  # a row ends with its bias; the last row is padding
+        for number, level in enumerate(self.tree.children_by_level()):
+            self.register_buffer(f"level_{number}", torch.from_numpy(level), persistent=False)
+        offsets = np.append(np.where(self.tree.only, np.inf, 0), -np.inf).astype(np.float32)
+        self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
+
+    def begin(self, places: LabelMatrix) -> None:
+        """See `Head.begin`."""
+        if self.options.prior:
+            self.nodes.weight.data[: self.tree.n, -1] = torch.from_numpy(self.tree.odds(places))
+
+    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """See `Head.loss`: the sum over the nodes that a text tells about."""
+        pairs, device = self.tree.pairs(targets.host_rows, targets.host_labels, targets.n_texts), vectors.device
+        starts = on_device(np.searchsorted(pairs.texts, np.arange(len(vectors))), device)
+        texts, nodes = on_device(pairs.texts, device), on_device(pairs.nodes, device)
+        right, inputs = on_device(pairs.right, device).float(), _with_one(vectors.detach())
+        logits = self._logits(inputs, texts, nodes)
+        each = F.binary_cross_entropy_with_logits(logits, right, reduction="sum") if show else logits.new_zeros(())
+        signal = (logits.sigmoid() - right) * (share / len(vectors))
+        gradient = F.embedding_bag(nodes, self.nodes.weight, starts, mode="sum", per_sample_weights=signal)
+        if torch.is_grad_enabled():
+            self.nodes.works.append(Touches(nodes, texts, inputs, signal))
+        return given_gradient(vectors, gradient[:, :-1], each * (share / len(vectors)))
+
+    def step(self, step: Step) -> None:
+        """See `Head.step`."""
+        self.nodes.update(step.rates["head"], step.decay)
+
+    def forget(self) -> None:
+        """See `Head.forget`."""
+        self.nodes.works = []
+
+    @torch.no_grad()
+    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """See `Head.top_k`: exact, unless the options say otherwise; equal scores by label."""
+        inputs, beam = _with_one(vectors), self.options.beam
+        scores, labels, sure = self._search(inputs, k, beam)
+        while self.options.exact and not sure.all():
+            beam *= _WIDEN
+            left = (~sure).nonzero()[:, 0]
+            scores[left], labels[left], sure[left] = self._search(inputs[left], k, beam)
+        return scores.exp().masked_fill(labels < 0, -torch.inf), labels
+
+    def tables(self) -> dict[str, RowTable]:
+        """See `Head.tables`."""
+        return {"nodes": self.nodes}
+
+    def held_bytes(self, n_texts: int, n_tokens: int) -> int:
+        """See `Head.held_bytes`: the rows of the nodes that texts tell about, and the texts' vectors beside them."""
+        pairs = _LABELS * sum(level.shape[1] for level in self._levels())
+        return 2 * 4 * min(_NUMBERS_AT_ONCE, n_texts * pairs * self.nodes.embedding_dim)
+
+    def facts(self) -> dict[str, Any]:
+        """See `Head.facts`."""
+        own = {"n_labels": self.n_labels, "n_nodes": self.tree.n, "n_levels": self.tree.depth}
+        return {**own, "n_weights": self.tree.n * self.nodes.embedding_dim}
+
+    def _levels(self) -> list[Tensor]:
+        return [self.get_buffer(f"level_{number}") for number in range(self.tree.depth)]
+
+    def _logits(self, inputs: Tensor, texts: Tensor, nodes: Tensor) -> Tensor:
+        """Of pairs of a text and a node, (n,)."""
+        step = max(1, _NUMBERS_AT_ONCE // inputs.shape[1])
+        parts = zip(nodes.split(step), texts.split(step), strict=True)
+        return torch.cat([(self.nodes.weight[some] * inputs[own]).sum(1) for some, own in parts])
+
+    def _search(self, inputs: Tensor, k: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Log scores and labels (B, k), best first, and whether they are sure to be the best (B,)."""
+        widest = max(min(beam, len(level)) * level.shape[1] for level in self._levels())
+        step = max(1, _NUMBERS_AT_ONCE // (widest * inputs.shape[1]))
+        found = [self._search_some(part, k, beam) for part in inputs.split(step)]
+        scores, labels, sure = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return scores, labels, sure
+
+    def _search_some(self, inputs: Tensor, k: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
+        nodes, above = self._levels()[0].expand(len(inputs), -1), inputs.new_zeros(len(inputs), 1)
+        scores, cut = self._scores(inputs, nodes, above), inputs.new_full((len(inputs),), -torch.inf)
+        for level, start in zip(self._levels()[1:], self.tree.starts.tolist(), strict=False):
+            kept = min(beam, scores.shape[1])
+            best, at = scores.topk(min(kept + 1, scores.shape[1]))
+            if best.shape[1] > kept:
+                cut = torch.maximum(cut, best[:, kept])
+            above = best[:, :kept]
+            clusters = nodes.gather(1, at[:, :kept]) - start
+            nodes = level[clusters.where(above > -torch.inf, 0)].flatten(1)  # below padding all stays at −inf
+            scores = self._scores(inputs, nodes, above)
+        best, at = scores.topk(min(k, scores.shape[1]))
+        best, labels = _ordered(best, nodes.gather(1, at) - (self.tree.n - self.n_labels))
+        best = F.pad(best, (0, k - best.shape[1]), value=-torch.inf)
+        return best, F.pad(labels, (0, k - labels.shape[1]), value=-1), best[:, -1] >= cut
+
+    def _scores(self, inputs: Tensor, nodes: Tensor, above: Tensor) -> Tensor:
+        """Log scores of nodes (B, b·s) below clusters of log scores (B, b)."""
+        logits = (self.nodes.weight[nodes] @ inputs[:, :, None]).squeeze(2) + self.offsets[nodes]
+        return F.logsigmoid(logits) + above.repeat_interleave(nodes.shape[1] // above.shape[1], 1)
+
+
+def _ordered(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Best first, equal ones by label; −1 where there is none."""
+    labels, by_label = labels.masked_fill(scores == -torch.inf, -1).sort(dim=1)
+    scores, by_score = scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
+    return scores, labels.gather(1, by_score)
+
+
+def _with_one(vectors: Tensor) -> Tensor:
+    """(B, d + 1) float32: what a bias is multiplied with behind each vector."""
+    return F.pad(vectors.float(), (0, 1), value=1.0)
