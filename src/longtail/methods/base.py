@@ -53,6 +53,8 @@ METHODS: Registry[type[Method]] = Registry(
         "linear": "longtail.methods.linear",
         "treaderxml": "longtail.methods.treaderxml",
         "xbert": "longtail.methods.xbert",
+        "xml-cnn": "longtail.methods.xml_cnn",
+        "xt": "longtail.methods.xt",
     },
 )
 

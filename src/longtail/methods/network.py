@@ -1,14 +1,15 @@
 """What methods have in common that are one network: an encoder and a head, trained at once.
 
 A method says which encoder its options begin with, and makes the head (`_head`); a head that needs more than a width
-gets it in `_prepare`, which is written and read by `_save_parts` and `_open_parts`.
+gets it in `_prepare`, which is written and read by `_save_parts` and `_open_parts`. Methods that score every label
+(`DenseMethod`) say no more than their options.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from pydantic import Field
 from longtail.data.dataset import Split
 from longtail.methods.base import Method, MethodOptions, Needs
 from longtail.nn.heads.base import Head
+from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.table import TableOptions
 from longtail.nn.needs import Advice, neural_needs
 from longtail.nn.network import Network
 from longtail.nn.tagger import MakeHead, MakeNetwork, Tagger, columns_of
@@ -99,3 +102,28 @@ class NetworkMethod(Method):
         counts = split.labels.texts_per_label()
         parts = [self.options.encoder], self._outline(counts[counts > 0]), self.options.training
         return neural_needs(split, *parts, advice=self.advice, measure=measure, threads=threads)
+
+
+class DenseOptions(NetworkOptions):
+    """Options of every method that scores every label."""
+
+    loss: Literal["bce", "softmax"] = "bce"
+    """Each label by itself (binary cross-entropy), or a softmax over all labels."""
+    labels: TableOptions = TableOptions()
+    """How the labels' weights are kept and trained."""
+
+
+class DenseMethod(NetworkMethod):
+    """One encoder, one row of weights a label."""
+
+    def _prepare(self, split: Split, run: Run) -> None:
+        self.n_labels_ = split.labels.n_labels
+
+    def _open_parts(self, folder: Folder) -> None:
+        self.n_labels_ = len(self.vocabulary_)
+
+    def _head(self, width: int) -> Dense:
+        return Dense(width, self.n_labels_, self.options.labels, self.options.loss)
+
+    def _outline(self, counts: NDArray[np.int64]) -> MakeHead:
+        return lambda width: Dense(width, len(counts), self.options.labels, self.options.loss)
