@@ -33,6 +33,12 @@ def test_levels_list_the_children_of_each_cluster() -> None:
     assert [(level.n_parents, level.n_children) for level in levels] == [(1, 2), (2, 3), (3, 7)]
 
 
+def test_first_levels_with_few_clusters_can_be_left_out() -> None:
+    below = [[parent.tolist() for parent in INDEX.below(n).parents] for n in (1, 2, 3, 4)]
+    labels = [0, 0, 1, 2, 2, 0, 2]
+    assert below == [[[0, 0], [0, 0, 1], labels], [[0, 0], [0, 0, 1], labels], [[0, 0, 0], labels], [[0] * 7]]
+
+
 @settings(deadline=None)
 @given(label_lists)
 def test_targets_are_the_clusters_above_the_labels(rows: list[set[int]]) -> None:

@@ -126,12 +126,12 @@ class Levels:
         made: Tagger | None = None
         for level, targets in enumerate(self.index.targets(labels)):
             own = run.within(f"level-{level}")
-            made = self._fit_level(level, made, texts, targets, encoder, training, seed, own)
+            made = self.fit_level(level, made, texts, targets, encoder, training, seed, own)
         if made is None:
             raise ValueError("an index must have a level")
         return made
 
-    def _fit_level(
+    def fit_level(
         self,
         level: int,
         above: Tagger | None,
@@ -142,6 +142,7 @@ class Levels:
         seed: int,
         run: Run,
     ) -> Tagger:
+        """Train one level on the clusters (or labels) of its own; `above` is that of the level before."""
         if above is None:
             parts = encoder, lambda width: self.head(level, width), training
             return Tagger.fit(texts, targets, *parts, seed=seed, run=run, make_network=LevelNetwork)
