@@ -47,6 +47,27 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "labels": {"bottleneck": 64},
         "training": {**training, "bottleneck_rate": 5e-3, "head_rate": 1e-2, "epochs": training["epochs"] + 10},
     },
+    "fasttext": lambda encoder, training: {
+        "encoder": {"vectors": {"width": 32}, "n_buckets": 50},
+        "training": {**training, "rate": 0.1},
+    },
+    "xml-cnn": lambda encoder, training: {
+        "encoder": {
+            "vectors": {"width": 32},
+            "heights": [1, 2],
+            "n_filters": 64,
+            "slots": 1,
+            "bottleneck": 64,
+            "dropout_words": 0.0,
+            "dropout": 0.1,
+        },
+        "training": training,
+    },
+    "xt": lambda encoder, training: {
+        "encoder": {"vectors": {"width": 32}},
+        "tree": {"max_leaf": 3},
+        "training": {**training, "rate": 0.1, "head_rate": 0.3},
+    },
     "treaderxml": lambda encoder, training: {
         "encoder": {
             "kind": "reader",
