@@ -71,13 +71,13 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
     "treaderxml": lambda encoder, training: {
         "encoder": {
             "kind": "reader",
-            "vectors": {"width": 16},
+            "vectors": {"width": 64},
             "tokens": {"max_tokens": 32},
-            "bottleneck": 32,
-            "dropout_words": 0.0,
+            "bottleneck": 64,
+            "dropout_words": 0.5,
         },
         "dropout": 0.1,
-        "training": training,
+        "training": {**training, "epochs": training["epochs"] + 5},
     },
     "treaderxml:transformer": lambda encoder, training: {
         "encoder": {"kind": "transformer", **encoder, "scope_tokens": 8},

@@ -87,7 +87,8 @@ def test_a_result_can_be_run_and_measured(result: Result) -> None:
 @pytest.mark.parametrize("result", PAPERS.results, ids=lambda result: f"{result.preset} on {result.data}")
 def test_figures_of_a_result_are_in_order(result: Result) -> None:
     by_length = {(name.partition("@")[0], int(name.partition("@")[2])): value for name, value in result.metrics.items()}
-    precision = [by_length["P", k] for k in (1, 3, 5)]
+    precision = [by_length["P", k] for k in (1, 3, 5) if ("P", k) in by_length]
+    assert len(precision) > 1
     assert precision == sorted(precision, reverse=True), "precision falls with longer lists on all these data sets"
     found = [value for (family, _), value in sorted(by_length.items()) if family == "R"]
     assert found == sorted(found), "a longer list never finds less"

@@ -50,6 +50,12 @@ def test_a_training_text_is_shown_neither_its_own_labels_nor_those_of_a_copy(kin
     assert shown(fit(kind, k=1)[1], 0) == {"b"}
 
 
+def test_texts_that_share_no_term_are_no_neighbours() -> None:
+    teacher, scope = fit(KINDS[0], k=7)
+    assert [shown(scope, text) for text in (0, 3, 6)] == [{"b", "f"}, {"e", "f"}, set()]
+    assert not len(teacher.scope(Split.of(["unheard"], [[]]).texts, None, ONE)[0])
+
+
 @each_kind
 def test_held_out_texts_are_nobodys_neighbours_until_training_is_over(kind: dict[str, Any]) -> None:
     teacher, scope = fit(kind, [0, 3, 4, 5, 6], k=7)

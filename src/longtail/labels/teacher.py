@@ -5,7 +5,7 @@
 
 Training texts look for neighbours as if they were not there: neither a text nor a copy of it is its own neighbour, or
 it would be shown its own labels. Texts that are held out for validation are no neighbours of anyone until training is
-over; then they join the pool (methods.md D.2).
+over; then they join the pool (methods.md D.2). Texts that have nothing in common are no neighbours at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.labels.scope import Hierarchy, Scope, ScopeOptions, parents_of, scope_of
-from longtail.neighbours import NeighbourIndex, Points, Search, SearchOptions
+from longtail.neighbours import NO_TEXT, NeighbourIndex, Neighbours, Points, Search, SearchOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT
 from longtail.run import Run
@@ -80,7 +80,7 @@ class Teacher:
             all_kept = len(kept) == len(split)
             pool = index if all_kept else NeighbourIndex.build(_taken(rows, kept), hashes[kept], options.search)
             found = pool.nearest(rows, options.n_neighbours, hashes, run.engine, run.progress, search)
-            return {"texts": found.texts}
+            return {"texts": _near(found)}
 
         found = run.stages.arrays("neighbours", find)[0]["texts"]
         scope = scope_of(found, split.labels.take(kept), hierarchy, options)
@@ -96,7 +96,7 @@ class Teacher:
                 own = None if features is None else features[start : start + _TEXTS_AT_ONCE]
                 points = self.points.of(some, own, quiet)
                 found = self.index.nearest(points, self.options.n_neighbours, engine=run.engine, search=search)
-                parts.append(scope_of(found.texts, self.labels, self.hierarchy, self.options))
+                parts.append(scope_of(_near(found), self.labels, self.hierarchy, self.options))
                 advance(len(some))
         return Scope.stack(parts)
 
@@ -114,6 +114,11 @@ class Teacher:
         index = NeighbourIndex.from_arrays(folder.arrays(_POOL), options.search)
         labels = LabelMatrix(**folder.arrays(_LABELS), n_labels=len(vocabulary))
         return cls(options, points, index, labels, Hierarchy.from_arrays(folder.arrays(_PARENTS), vocabulary))
+
+
+def _near(found: Neighbours) -> NDArray[np.int32]:
+    """Neighbours that have anything in common with the text."""
+    return np.where(found.cosines > 0, found.texts, NO_TEXT)
 
 
 def _taken(points: Points, rows: NDArray[np.int64]) -> Points:

@@ -88,8 +88,8 @@ class WordTokeniser:
         return rows, n_cut
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
-        """See `Tokeniser.encode_names`."""
-        return [[self._ids.get(word, UNKNOWN) for word in words_of(name)] for name in names]
+        """See `Tokeniser.encode_names`; words without an id of their own say nothing and are left out."""
+        return [[self._ids[word] for word in words_of(name) if word in self._ids] for name in names]
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

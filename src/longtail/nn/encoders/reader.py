@@ -55,6 +55,9 @@ class ReaderOptions(WordEncoderOptions):
     mask: Literal["paper", "fixed"] = "fixed"
     """`fixed`: masked attention sees what came before. `paper`: what comes behind, as an upper triangular mask says;
     the text then never sees the scope, which stands before it."""
+    norm: bool = True
+    """Whether each attention layer first scales what it reads to the same size (LayerNorm). The mean over many labels
+    is short beside the vector of a word; the paper has none."""
     positions: Literal["learned", "waves", "none"] = "learned"
     """How words know their places: learned vectors, sines and cosines, or not at all, as in the paper."""
     scope_words: NonNegativeInt = 4
@@ -80,7 +83,7 @@ class Reader(WordEncoder):
         options, d = self.options, self.word_width
         back: Order = "before" if options.mask == "fixed" else "behind"
         self.text = _Side(options, d, self.tokeniser.max_tokens, back)
-        self.interaction = Attention(d, options.n_heads, back)
+        self.interaction = Attention(d, options.n_heads, back, options.norm)
         n_places = options.scope_words + self.tokeniser.max_tokens
         self.bottleneck = nn.Linear(n_places * d if options.pooling == "flatten" else 2 * d, options.bottleneck)
         self.width = options.bottleneck
@@ -190,7 +193,7 @@ class _Side(nn.Module):
         self.residual, self.kind = options.residual, options.positions
         self.dropout = nn.Dropout(options.dropout_words)
         orders: list[Order] = ["all" if layer == "full" else back for layer in options.layers]
-        self.layers = nn.ModuleList(Attention(width, options.n_heads, order) for order in orders)
+        self.layers = nn.ModuleList(Attention(width, options.n_heads, order, options.norm) for order in orders)
         self.places: nn.Embedding | None = None
         if self.kind == "learned":
             self.places = nn.Embedding(n_places, width)
@@ -216,19 +219,20 @@ class _Side(nn.Module):
 class Attention(nn.Module):
     """Self-attention of several heads: tanh(heads side by side · W)."""
 
-    def __init__(self, width: int, n_heads: int, order: Order) -> None:
+    def __init__(self, width: int, n_heads: int, order: Order, norm: bool = False) -> None:
         super().__init__()
         if n_heads > width:
             raise ConfigError(f"encoder.n_heads must be at most the width of word vectors ({width}), got {n_heads}")
         inner = width // n_heads * n_heads
         self.n_heads, self.order = n_heads, order
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.inner = nn.Linear(width, 3 * inner, bias=False)
         self.outer = nn.Linear(inner, width, bias=False)
 
     def forward(self, states: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, d) -> (B, T, d); `real` is false where places are padding."""
         n_texts, n = states.shape[:2]
-        parts = self.inner(states).view(n_texts, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        parts = self.inner(self.norm(states)).view(n_texts, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
         heads = attend(parts[0], parts[1], parts[2], self.order, real)
         made: Tensor = self.outer(heads.transpose(1, 2).flatten(2)).tanh()
         return made
