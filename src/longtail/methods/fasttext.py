@@ -14,7 +14,7 @@ from longtail.nn.averaging import AveragingOptions
 from longtail.nn.encoders.bag import BagOptions
 from longtail.nn.schedules import ScheduleOptions
 from longtail.nn.training import TrainingOptions
-from longtail.nn.vectors import WordVectorOptions
+from longtail.text.vectors import WordVectorOptions
 
 
 class FastTextOptions(DenseOptions):

@@ -10,7 +10,7 @@ from longtail.methods.base import METHODS
 from longtail.methods.network import DenseMethod, DenseOptions
 from longtail.nn.encoders.cnn import CNNOptions
 from longtail.nn.training import TrainingOptions
-from longtail.nn.vectors import TRAIN, WordVectorOptions
+from longtail.text.vectors import TRAIN, WordVectorOptions
 
 
 class XMLCNNOptions(DenseOptions):

@@ -25,11 +25,11 @@ from longtail.nn.needs import Advice
 from longtail.nn.schedules import ScheduleOptions
 from longtail.nn.tagger import MakeHead
 from longtail.nn.training import TrainingOptions
-from longtail.nn.vectors import WordVectorOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TfidfOptions
+from longtail.text.vectors import WordVectorOptions
 
 
 class XTOptions(NetworkOptions):
