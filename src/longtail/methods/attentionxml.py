@@ -40,10 +40,12 @@ class AttentionTraining(TrainingOptions):
     """How often every text is read."""
     batch_size: PositiveInt = 128
     """Texts of a step; above 128 an LSTM is slower on a GPU."""
-    rate: PositiveFloat = 1e-3
+    rate: PositiveFloat = 2e-3
     """Learning rate of the encoder."""
-    head_rate: PositiveFloat = 1e-3
-    """Learning rate of the labels' weights."""
+    bottleneck_rate: PositiveFloat = 2e-3
+    """Learning rate of the layers that labels share."""
+    head_rate: PositiveFloat = 1e-2
+    """Learning rate of the labels' weights: they begin with even attention and have far to go."""
     decay: float = Field(0.0, ge=0)
     """Weight decay, of all but biases."""
     clip_norm: PositiveFloat | None = 5.0
