@@ -296,3 +296,21 @@ def test_training_without_candidates_is_refused() -> None:
     states, mask = words()
     with pytest.raises(ValueError, match="use fix_candidates"):
         head.loss(states, targets(head), mask=mask)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("make", [a_head, within])
+def test_a_gpu_in_mixed_precision_gives_nearly_the_same(make: Any) -> None:
+    head, (states, mask) = make("two layers"), words()
+    for parameter in head.parameters():
+        parameter.data *= 0.5
+    wanted = targets(head)
+    leaves = [states.requires_grad_(), *head.parameters()]
+    expected = head.loss(states, wanted, mask=mask)
+    theirs = torch.autograd.grad(expected, leaves)
+    head, there, mask = head.cuda(), states.detach().cuda().requires_grad_(), mask.cuda()
+    with torch.autocast("cuda", torch.bfloat16):
+        loss = head.loss(there, wanted.to(torch.device("cuda")), mask=mask)
+    torch.testing.assert_close(loss.cpu(), expected, rtol=0.02, atol=0.02)
+    for mine, other in zip(torch.autograd.grad(loss, [there, *head.parameters()]), theirs, strict=True):
+        assert F.cosine_similarity(mine.cpu().flatten(), other.flatten(), 0) > 0.98

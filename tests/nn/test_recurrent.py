@@ -70,3 +70,20 @@ def test_a_cpu_computes_in_float32_and_answers_in_the_type_it_was_asked_in() -> 
     halved = states_of(lstm.bfloat16(), inputs.bfloat16())
     assert halved.dtype == torch.bfloat16
     torch.testing.assert_close(halved.float(), plain, rtol=0.05, atol=0.02)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+def test_a_gpu_in_mixed_precision_gives_nearly_the_same_however_small_gradients_are(size: float) -> None:
+    lstm, inputs = an_lstm(100, 128), torch.randn(16, 50, 100)
+    upper = torch.randn(16, 50, 128) * size
+    given = inputs.clone().requires_grad_()
+    plain = lstm(given)[0]
+    expected = gradients(plain, lstm, given, upper)
+    lstm, given = lstm.cuda(), inputs.cuda().requires_grad_()
+    with torch.autocast("cuda", torch.bfloat16):
+        states = states_of(lstm, given)
+    assert states.dtype == torch.bfloat16
+    torch.testing.assert_close(states.float().cpu(), plain, rtol=0.02, atol=0.02)
+    for mine, theirs in zip(gradients(states, lstm, given, upper.cuda().bfloat16()), expected, strict=True):
+        assert torch.cosine_similarity(mine.cpu().flatten() / size, theirs.flatten() / size, 0) > 0.99
