@@ -52,9 +52,9 @@ class Data:
         self.dev = TokenRows(stored["dev_ids"], stored["dev_ptr"])
         self.truth = LabelMatrix(stored["dev_label_ptr"], stored["dev_labels"], int(stored["n_all"]))
         if n_texts:
-            some = np.arange(n_texts)
+            some, few = np.arange(n_texts), np.arange(min(n_texts, len(self.dev)))
             self.train, self.labels = self.train.take(some), self.labels.take(some)
-            self.dev, self.truth = self.dev.take(some), self.truth.take(some)
+            self.dev, self.truth = self.dev.take(few), self.truth.take(few)
 
     def judged(self, found: TopK) -> dict[str, float]:
         counts = np.bincount(self.labels.indices, minlength=self.n_labels)
@@ -98,8 +98,10 @@ def ours(
     return {**data.judged(found), "losses": told.told, "seconds": told.seconds}
 
 
-def plain(data: Data, folder: str, epochs: float, batch_size: int, dropout: float) -> dict[str, Any]:
-    """The loop that one would write by hand."""
+def plain(
+    data: Data, folder: str, epochs: float, batch_size: int, dropout: float, by_length: bool = False
+) -> dict[str, Any]:
+    """The loop that one would write by hand; `by_length`: with batches of texts that are near in length."""
     from transformers import AutoModel
 
     torch.manual_seed(0)
@@ -120,7 +122,7 @@ def plain(data: Data, folder: str, epochs: float, batch_size: int, dropout: floa
 
     model.train()
     start = time.perf_counter()
-    for step, texts in zip(range(n_steps), steps(plan), strict=False):
+    for step, texts in zip(range(n_steps), steps(plan._replace(packed=not by_length)), strict=False):
         batch = plan.batch(texts).to(DEVICE)
         assert batch.targets is not None
         wanted = batch.targets.dense(data.n_labels)
@@ -155,6 +157,7 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "ours .5 prior": lambda *given: ours(*given, 0.5, prior=True),
     "ours .1 prior ema clip": lambda *given: ours(*given, 0.1, True, averaging={"kind": "ema"}, clip_norm=1.0),
     "plain .5": lambda *given: plain(*given, 0.5),
+    "plain .1 by length": lambda *given: plain(*given, 0.1, True),
 }
 
 

@@ -66,6 +66,42 @@ def test_texts_of_a_batch_are_of_similar_length() -> None:
     assert inside < 0.3 * np.mean([np.ptp(lengths[batch]) for batch in drawn])
 
 
+def test_packed_batches_have_a_text_of_every_length_and_about_as_many_tokens() -> None:
+    plan = a_plan(1000, 8)
+    packed = plan._replace(packed=True)
+    lengths = plan.tokens.lengths()
+    totals, sorted_ = (np.array([lengths[batch].sum() for batch in first(one, 64)]) for one in (packed, plan))
+    assert totals.std() < 0.1 * sorted_.std()
+    assert np.mean([np.ptp(lengths[batch]) for batch in first(packed, 64)]) > 8
+    shapes = {len(packed.batch(batch).ids) for batch in first(packed, 128)}
+    assert all(shape % packed.multiple == 0 for shape in shapes)
+
+
+@given(st.integers(1, 200), st.integers(1, 40))
+def test_packed_texts_are_read_equally_often(n: int, size: int) -> None:
+    plan = a_plan(n, size)._replace(packed=True)
+    whole = plan.window * max(1, 200 // plan.window)
+    counts = np.bincount(np.concatenate(first(plan, whole)), minlength=n)
+    assert counts.max() - counts.min() <= 1
+
+
+@given(st.integers(1, 7), st.integers(0, 5), st.integers(1, 9))
+def test_a_packed_batch_and_its_parts_hold_the_texts_one_after_the_other(size: int, seed: int, multiple: int) -> None:
+    plan = a_plan(seed=seed)
+    texts = np.random.default_rng(seed).permutation(50)[:7]
+    whole = Batch.packed(plan.tokens, texts, multiple, plan.labels)
+    for start in range(0, 7, size):
+        part = whole.part(start, min(start + size, 7))
+        edges = part.edges.tolist()
+        assert len(part) == len(edges) - 2 == len(texts[start : start + size])
+        assert len(part.ids) == edges[-1] and len(part.ids) % multiple == 0 and 0 < edges[-1] - edges[-2] <= multiple
+        for number, text in enumerate(texts[start : start + size]):
+            own = plan.tokens.ids[plan.tokens.ptr[text] : plan.tokens.ptr[text + 1]]
+            assert part.ids[edges[number] : edges[number + 1]].tolist() == own.tolist()
+        assert part.targets.texts.tolist() == texts[start : start + size].tolist()
+        assert torch.equal(part.targets.dense(9), whole.targets.dense(9)[start : start + size])
+
+
 def test_widths_are_multiples_of_a_step_but_never_beyond_the_limit() -> None:
     plan = a_plan(500, 8)
     widths = {plan.width(batch) for batch in first(plan, 128)}

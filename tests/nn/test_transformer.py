@@ -5,18 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
+from transformers import AutoModel
 
 from longtail.errors import ConfigError
+from longtail.nn.batch import Batch
+from longtail.nn.encoders.bert_layer import FAMILIES as BERT_LAYERS
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
+from longtail.nn.heads.dense import Dense
+from longtail.nn.network import Network
+from longtail.nn.prediction import top_k_of
 from longtail.nn.state import to_arrays, to_tensors
+from longtail.nn.trainer import Trainer
+from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, write_folder
+from longtail.run import Run
 from longtail.text.pieces import Pieces
-from longtail.text.tokens import tokenise
+from longtail.text.tokens import TokenRows, tokenise
+from longtail.types import LabelMatrix
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *["the", "cat", "sat", "on", "a", "mat", "and", "dog"]]
 TEXTS = pa.table({"text": ["the cat sat on the mat", "a dog", "the dog and the cat sat on a mat and on a mat"]})
@@ -82,7 +93,12 @@ def plain_states(encoder: Transformer, text: int) -> tuple[Tensor, ...]:
     asked: dict[str, Any] = {"input_ids": own, "output_hidden_states": True}
     if encoder.tokeniser.cls_last:
         asked["token_type_ids"] = torch.where(torch.arange(own.shape[1]) == own.shape[1] - 1, 2, 0)[None]
-    return encoder.model(**asked).hidden_states
+    family = encoder.model.config.model_type
+    plain = (
+        AutoModel.from_config(config_of(family), add_pooling_layer=False) if family in BERT_LAYERS else encoder.model
+    )
+    plain.load_state_dict(encoder.model.state_dict())  # with the library's own layers
+    return plain.eval()(**asked).hidden_states
 
 
 @every_family
@@ -288,8 +304,8 @@ def test_a_last_layer_of_the_first_token_alone_has_the_values_and_gradients_of_a
     short = an_encoder(family, n_layers=2, dropout=0.0)
     whole = an_encoder(family, n_layers=2, dropout=0.0, pooling="last")  # which needs all tokens
     whole.load_state_dict(short.state_dict())
-    assert type(short.layers()[-1]) is not type(short.layers()[0])
-    assert type(whole.layers()[-1]) is type(whole.layers()[0])
+    assert short.layers()[-1].alone and not short.layers()[0].alone
+    assert not whole.layers()[-1].alone
     whole.options = short.options
     ids, mask = padded(short)
     found, expected = short(ids, mask), whole(ids, mask)
@@ -301,3 +317,59 @@ def test_a_last_layer_of_the_first_token_alone_has_the_values_and_gradients_of_a
         assert (one.grad is None) == (two.grad is None), name
         if one.grad is not None and two.grad is not None:
             torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_packed_texts_have_the_vectors_and_gradients_of_padded_ones(family: str, n_layers: int) -> None:
+    encoder = an_encoder(family, n_layers=n_layers, dropout=0.0)
+    ids, mask = padded(encoder)
+    lengths = mask.sum(1).numpy()
+    rows = TokenRows(ids[mask].numpy(), np.concatenate([[0], np.cumsum(lengths)]))
+    batch = Batch.packed(rows, np.arange(len(rows)), 16)
+    assert len(batch) == len(ids) and len(batch.ids) % 16 == 0 and len(batch.ids) > lengths.sum()
+    weight = torch.randn(len(ids), encoder.width)
+    found = []
+    for inputs in ((ids, mask), batch.to(torch.device("cpu")).inputs):
+        encoder.zero_grad()
+        vectors = encoder(*inputs)
+        (vectors * weight).sum().backward()
+        grads = {name: part.grad.clone() for name, part in encoder.named_parameters() if part.grad is not None}
+        found.append((vectors.detach(), grads))
+    (one, of_one), (two, of_two) = found
+    torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+    assert of_one.keys() == of_two.keys()
+    for name, gradient in of_one.items():
+        torch.testing.assert_close(gradient, of_two[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_what_fills_up_packed_texts_changes_nothing() -> None:
+    encoder = an_encoder("bert", n_layers=2)
+    encoder.eval()
+    rows = TokenRows(np.array([3, 4, 5, 6, 7, 8]), np.array([0, 2, 6]))
+    short = Batch.packed(rows, np.arange(2), 1)
+    long = Batch.packed(rows, np.arange(2), 10)
+    assert len(short.ids) == 7 and len(long.ids) == 10
+    found = [encoder(*batch.to(torch.device("cpu")).inputs) for batch in (short, long)]
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_a_network_that_is_given_packed_texts_learns_what_padded_ones_teach(micro_batch: int | None) -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 12, 24)
+    tokens = TokenRows(rng.integers(4, 12, lengths.sum()), np.append(0, np.cumsum(lengths)))
+    labels = LabelMatrix.from_lists([[n % 5] for n in range(24)], 5)
+    asked = {"n_steps": 12, "batch_size": 24, "micro_batch": micro_batch, "rate": 1e-3, "averaging": {"kind": "none"}}
+    found = []
+    for packs in (True, False):
+        encoder = an_encoder("bert", n_layers=2, dropout=0.0)
+        encoder.packs = lambda *_, packs=packs: packs
+        for drop in (part for part in encoder.modules() if isinstance(part, torch.nn.Dropout)):
+            drop.p = 0.0
+        torch.manual_seed(1)
+        network = Network(encoder, Dense(encoder.width, 5))
+        Trainer(network, TrainingOptions.of(asked), 0, Run()).fit(tokens, labels, 0, 30)  # a batch is all texts
+        found.append(top_k_of(network, tokens, 5, 0))
+    assert (found[0].labels == found[1].labels).mean() > 0.95
+    assert np.sort(found[0].scores) == pytest.approx(np.sort(found[1].scores), abs=2e-3)

@@ -1,6 +1,7 @@
 """What a training step is given: token ids and the labels of the batch, as ragged ids.
 
     Batch   ids (B, T), mask (B, T) or None, scope (B, S) or None, targets
+            or packed, one text after the other: ids (N,), edges (B + 2,), targets
     Targets rows (n,), labels (n,): text `rows[i]` of the batch has label `labels[i]`; sorted by label
 
 The ids of targets are also at hand on the host, so that shapes and cuts never make the device wait.
@@ -8,7 +9,7 @@ The ids of targets are also at hand on the host, so that shapes and cuts never m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -79,6 +80,9 @@ class Batch:
     mask: Tensor | None  # (B, T) bool; None where nothing is padded
     targets: Targets | None = None
     scope: Tensor | None = None  # (B, S) int64, padded as ids; None where encoders read texts alone
+    edges: Tensor | None = None  # (B + 2,) int32: where packed texts begin, where the last one ends, and N
+    multiple: int = 1
+    """N of packed texts is a multiple of this: few shapes."""
 
     @classmethod
     def of(
@@ -91,28 +95,54 @@ class Batch:
         scope = None if tokens.scope is None else _scope(tokens.scope, texts, pad_id)
         return cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None, scope)
 
+    @classmethod
+    def packed(
+        cls, tokens: TokenRows, texts: NDArray[np.int64], multiple: int, labels: LabelMatrix | None = None
+    ) -> Batch:
+        """The given texts one after the other, on the host."""
+        own = tokens.take(texts)
+        ids = torch.from_numpy(own.ids.astype(np.int32))
+        return _packed(ids, torch.from_numpy(own.ptr), multiple, Targets.of(labels, texts) if labels else None)
+
     def __len__(self) -> int:
-        return int(self.ids.shape[0])
+        return int(self.ids.shape[0] if self.edges is None else self.edges.shape[0] - 2)
 
     @property
     def inputs(self) -> tuple[Tensor | None, ...]:
         """What the encoder is given."""
+        if self.edges is not None:
+            return self.ids, self.edges
         return (self.ids, self.mask) if self.scope is None else (self.ids, self.mask, self.scope)
 
     def to(self, device: torch.device) -> Batch:
         """On a device, without waiting for it."""
         targets = self.targets.to(device) if self.targets else None
-        if device.type == "cpu":
-            return Batch(self.ids.long(), self.mask, targets, None if self.scope is None else self.scope.long())
-        ids = self.ids.pin_memory().to(device, non_blocking=True).long()
-        mask = None if self.mask is None else self.mask.pin_memory().to(device, non_blocking=True)
-        scope = None if self.scope is None else self.scope.pin_memory().to(device, non_blocking=True).long()
-        return Batch(ids, mask, targets, scope)
+        mask, edges = (None if part is None else _on(device, part) for part in (self.mask, self.edges))
+        scope = None if self.scope is None else _on(device, self.scope).long()
+        ids = _on(device, self.ids).long()
+        return replace(self, ids=ids, mask=mask, targets=targets, scope=scope, edges=edges)
 
     def part(self, start: int, stop: int) -> Batch:
-        """Texts `start` to `stop`."""
+        """Texts `start` to `stop`, of a batch on the host."""
+        targets = self.targets.part(start, stop) if self.targets else None
+        if self.edges is not None:
+            ptr = self.edges[start : stop + 1]
+            return _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple, targets)
         mask, scope = (None if part is None else part[start:stop] for part in (self.mask, self.scope))
-        return Batch(self.ids[start:stop], mask, self.targets.part(start, stop) if self.targets else None, scope)
+        return Batch(self.ids[start:stop], mask, targets, scope)
+
+
+def _packed(ids: Tensor, ptr: Tensor, multiple: int, targets: Targets | None) -> Batch:
+    """Texts that lie one after the other, filled up to a round number of ids, by one at least."""
+    n_ids = (len(ids) // multiple + 1) * multiple
+    filled = torch.nn.functional.pad(ids, (0, n_ids - len(ids)))
+    edges = torch.cat([ptr, torch.tensor([n_ids])]).int()
+    return Batch(filled, None, targets, edges=edges, multiple=multiple)
+
+
+def _on(device: torch.device, part: Tensor) -> Tensor:
+    """On a device, without waiting for it."""
+    return part if device.type == "cpu" else part.pin_memory().to(device, non_blocking=True)
 
 
 def _scope(scope: TokenRows, texts: NDArray[np.int64], pad_id: int) -> Tensor:

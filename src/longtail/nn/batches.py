@@ -1,8 +1,9 @@
 """Which texts make each step: shuffled, near in length, always as many.
 
 Training reads an endless stream of texts, one shuffle after the other. A window of the stream is sorted by length and
-cut into batches, which are shuffled: little padding, and each batch is full. The batches of a step follow from seed
-and step alone, so a run that goes on needs no memory of what it has read.
+cut into batches, which are shuffled: little padding, and each batch is full. Where texts are packed there is no
+padding to save: each batch then has a text of every length, so that all have about as many tokens. The batches of a
+step follow from seed and step alone, so a run that goes on needs no memory of what it has read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from longtail.types import LabelMatrix
 
 WINDOW = 64
 """Batches that are sorted together, at most."""
+_ALIGNED = 16
+"""Products of half numbers are fastest with multiples of this."""
 _AHEAD = 4
 """Batches made before they are needed."""
 
@@ -37,6 +40,8 @@ class Plan(NamedTuple):
     step_width: int
     """Batches are as wide as a multiple of this: few widths, so that little is compiled."""
     max_width: int
+    packed: bool = False
+    """Texts lie one after the other, without padding."""
 
     @property
     def size(self) -> int:
@@ -48,6 +53,12 @@ class Plan(NamedTuple):
         """Batches that are sorted together: at most one reading of the texts, or a batch would hold copies of a few."""
         return min(WINDOW, len(self.tokens) // self.size)
 
+    @property
+    def multiple(self) -> int:
+        """Packed batches have a multiple of so many tokens: about one in sixty-four, and never more than a text."""
+        most = self.size * len(self.tokens.ids) // len(self.tokens) // 64
+        return min(-(-most // _ALIGNED) * _ALIGNED, self.max_width) or self.max_width
+
     def width(self, texts: NDArray[np.int64]) -> int:
         """How wide a batch of these texts is."""
         longest = int((self.tokens.ptr[texts + 1] - self.tokens.ptr[texts]).max())
@@ -55,7 +66,13 @@ class Plan(NamedTuple):
 
     def batch(self, texts: NDArray[np.int64]) -> Batch:
         """These texts, on the host."""
-        return Batch.of(self.tokens, texts, self.width(texts), self.pad_id, self.labels)
+        return self.part(texts, slice(None))
+
+    def part(self, texts: NDArray[np.int64], part: slice) -> Batch:
+        """A part of a batch, as wide as the whole: all processes then do the same work."""
+        if self.packed:
+            return Batch.packed(self.tokens, texts[part], self.multiple, self.labels)
+        return Batch.of(self.tokens, texts[part], self.width(texts), self.pad_id, self.labels)
 
 
 def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
@@ -65,7 +82,10 @@ def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
         drawn = _stream(plan, number * window * plan.size, window * plan.size)
         rng = np.random.default_rng([plan.seed, 1, number])
         by_length = drawn[np.lexsort((rng.random(len(drawn)), lengths[drawn]))]
-        batches = by_length.reshape(window, plan.size)[rng.permutation(window)]
+        if plan.packed:
+            batches = rng.permuted(by_length.reshape(plan.size, window), axis=1).T
+        else:
+            batches = by_length.reshape(window, plan.size)[rng.permutation(window)]
         yield from batches[first - number * window :] if number == first // window else batches
 
 
@@ -75,7 +95,7 @@ def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> It
         waiting: list[tuple[int, Future[Batch]]] = []
         try:
             for number, texts in zip(range(first, n_steps), steps(plan, first), strict=False):
-                waiting.append((number, pool.submit(_part, plan, texts, part)))
+                waiting.append((number, pool.submit(plan.part, texts, part)))
                 if len(waiting) > _AHEAD:
                     at, made = waiting.pop(0)
                     yield at, made.result()
@@ -83,12 +103,6 @@ def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> It
                 yield at, made.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _part(plan: Plan, texts: NDArray[np.int64], part: slice) -> Batch:
-    """Part of a batch, as wide as the whole: all processes then do the same work."""
-    own = texts[part]
-    return Batch.of(plan.tokens, own, plan.width(texts), plan.pad_id, plan.labels)
 
 
 def _stream(plan: Plan, start: int, n: int) -> NDArray[np.int64]:

@@ -71,6 +71,7 @@ class Trainer:
         )
         self.n_ranks = self.accelerator.num_processes
         self.compiled = options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda")
+        self.autocast = _AUTOCAST[precision]
         self.network = network.to(self.device)
         self.layers = network.encoder.layers() if self.compiled else nn.ModuleList()
         if self.compiled:
@@ -86,7 +87,7 @@ class Trainer:
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
         self.graphs: Graphs | None = None
         if groups and self.compiled and self.device.type == "cuda" and self.n_ranks == 1:
-            self.graphs = Graphs(network.encoder, _AUTOCAST[precision])
+            self.graphs = Graphs(network.encoder, self.autocast)
         network.encode = self.graphs
         self.averager = Averager(network.trained(), options.averaging)
         self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
@@ -106,7 +107,8 @@ class Trainer:
         options = self.options
         longest = min(max_width, int(tokens.lengths().max()))
         width = step_width(longest, self.compiled)
-        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width)
+        packed = self.network.encoder.packs(self.device, self.autocast)
+        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0

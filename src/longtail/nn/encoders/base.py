@@ -5,6 +5,12 @@
 `mask` is true where a token is real; None says that all are, so that the fastest attention can be used. Padding is on
 the right and must change nothing; a row without any real token must give finite numbers.
 
+An encoder that `packs` is given texts one after the other in training, without padding between them:
+
+    ids (N,) int64, edges (B + 2,) int32  ->  vectors (B, width)
+
+Text i is `edges[i]` to `edges[i + 1]`; what is left behind the last text, at least one token, fills up a round number.
+
 Some encoders read a scope of labels beside the text: `with_scope` puts it where they do so, among a text's own ids or
 into a second input.
 """
@@ -107,6 +113,10 @@ class Encoder(nn.Module):
     def layers(self) -> nn.ModuleList:
         """Layers that are all alike and worth compiling, if it has such."""
         return nn.ModuleList()
+
+    def packs(self, device: torch.device, kind: torch.dtype | None) -> bool:
+        """Whether it is given packed texts in training on a device, with numbers of autocast (None: it is off)."""
+        return False
 
     @abstractmethod
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:

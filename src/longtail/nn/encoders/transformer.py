@@ -23,7 +23,8 @@ from longtail.errors import ConfigError
 from longtail.labels.scope import Scope
 from longtail.log import LOG
 from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
-from longtail.nn.encoders.last_layer import FAMILIES, first_token_alone
+from longtail.nn.encoders.bert_layer import FAMILIES, Runs, shorten
+from longtail.nn.heads.base import working_dtype
 from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
@@ -78,8 +79,11 @@ class Transformer(Encoder):
         self.width = int(model.config.hidden_size) * (1 if options.pooling == "pooler" else options.n_layers)
         sdpa = getattr(model.config, "_attn_implementation", None) == "sdpa"
         self._square = sdpa and model.config.model_type in _SQUARE_MASKS
-        if self._square and model.config.model_type in FAMILIES and self._pools_first(tokeniser):
-            first_token_alone(self.layers()[-1])
+        pools_first = self._pools_first(tokeniser)
+        kin = sdpa and model.config.model_type in FAMILIES
+        self._packs = kin and pools_first and not options.checkpointing
+        if kin:
+            shorten(self.layers(), alone=pools_first)
         if options.checkpointing:
             if not model.supports_gradient_checkpointing:
                 name = model.config.model_type
@@ -157,8 +161,15 @@ class Transformer(Encoder):
         lists = [module for module in self.model.modules() if isinstance(module, nn.ModuleList)]
         return max(lists, key=len)
 
+    def packs(self, device: torch.device, kind: torch.dtype | None) -> bool:
+        """See `Encoder.packs`: where the GPU has the kernel for it."""
+        halves = device.type == "cuda" and kind is not None and torch.cuda.get_device_capability(device) >= (8, 0)
+        return self._packs and halves
+
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """See `Encoder.forward`."""
+        if ids.ndim == 1 and mask is not None:
+            return self._packed(ids, Runs(mask, self.tokeniser.max_tokens))
         seen = None if mask is None else mask[:, None, None, :] if self._square else mask.long()
         asked: dict[str, Any] = {"input_ids": ids, "attention_mask": seen}
         if self.tokeniser_.last_type:
@@ -177,6 +188,23 @@ class Transformer(Encoder):
         pool = self._pooler(ids, mask)
         vectors = [pool(state) for state in [found.last_hidden_state, *reversed(before)]]
         return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
+
+    def _packed(self, ids: Tensor, runs: Runs) -> Tensor:
+        """Vectors of texts that lie one after the other, known by their first tokens."""
+        parts = self.model.embeddings
+        place = torch.arange(len(ids), device=ids.device, dtype=runs.edges.dtype)
+        start = runs.edges[torch.bucketize(place, runs.edges[1:-1], right=True)]
+        position = (place - start).long() + _first_position(parts.position_embeddings)
+        kinds = parts.token_type_embeddings.weight[0]
+        states = parts.word_embeddings(ids) + kinds + parts.position_embeddings(position)
+        states = parts.dropout(parts.LayerNorm(states))
+        states = states.to(working_dtype(states))
+        found: list[Tensor] = []
+        for layer in self.layers():
+            states = layer(states, runs)
+            found.append(states)
+        before = [state[runs.starts] for state in reversed(found[-self.options.n_layers : -1])]
+        return torch.cat([states, *before], 1)[:-1]  # what fills up is no text
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
         """See `Encoder.with_scope`: names behind the text, each after a separator, the likeliest labels first."""
@@ -274,8 +302,12 @@ def _limit(model: Any) -> int:
     if most < 1:  # XLNet says -1
         return _NO_LIMIT
     tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
-    skipped = [table.padding_idx + 1 for table in tables if getattr(table, "padding_idx", None) is not None]
-    return most - max(skipped, default=0)
+    return most - max(map(_first_position, tables), default=0)
+
+
+def _first_position(table: Any) -> int:
+    """The row of a text's first place in a table of positions."""
+    return 0 if getattr(table, "padding_idx", None) is None else int(table.padding_idx) + 1
 
 
 def _set_dropout(model: Any, share: float | None, modules: Iterable[nn.Module] | None = None) -> None:

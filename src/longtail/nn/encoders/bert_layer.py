@@ -1,0 +1,128 @@
+"""A layer of BERT and what is built like it, for texts side by side (padded) or one after the other (packed).
+
+    padded   states (B, T, d), mask (B, 1, 1, T) or None  ->  (B, T, d), or (B, 1, d)
+    packed   states (N, d), runs                          ->  (N, d), or (B + 1, d)
+
+It stands in for the library's own layer, with the same weights under the same names, and does three things for speed.
+Packed texts have neither padding nor masks, with which attention takes three times as long. Where the first token
+stands for a text, the last layer is computed for it alone: the others are looked at (keys and values) but ask nothing,
+and go through no further products. And states are kept in the numbers they came in; norms are computed in float32.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+FAMILIES = {"bert", "roberta", "xlm-roberta"}
+"""Architectures (`model_type`) whose layers have these parts."""
+
+
+class Runs(NamedTuple):
+    """Where texts lie in a row of tokens: text i is `edges[i]` to `edges[i + 1]`."""
+
+    edges: Tensor  # (B + 2,) int32; the last run is no text: it fills up what is left, at least one token
+    longest: int
+    """No run is longer."""
+
+    @property
+    def starts(self) -> Tensor:
+        """The first token of each run, (B + 1,)."""
+        return self.edges[:-1].long()
+
+
+class _Layer:
+    """Stands before the class of a layer, and does its work."""
+
+    attention: Any
+    intermediate: Any
+    output: Any
+    training: bool
+    alone = False
+    """Whether only first tokens are computed."""
+
+    def forward(self, states: Tensor, attention_mask: Tensor | Runs | None = None, *_: Any, **__: Any) -> Tensor:
+        own = self.attention.self
+        runs = attention_mask if isinstance(attention_mask, Runs) else None
+        asking = states
+        if self.alone:
+            asking = states[:, :1] if runs is None else states[runs.starts]
+        if runs is not None and not self.alone:
+            query, key, value = _together(states, own.query, own.key, own.value)
+        else:
+            query, key, value = own.query(asking), own.key(states), own.value(states)
+        query, key, value = (part.unflatten(-1, (own.num_attention_heads, -1)) for part in (query, key, value))
+        dropped = own.dropout.p if self.training else 0.0
+        if runs is None:
+            seen = _attend(query, key, value, attention_mask, dropped)  # type: ignore[arg-type]
+        else:
+            seen = attend_runs(query, key, value, runs, self.alone, dropped)
+        attended = _added(self.attention.output, seen.flatten(-2), asking)
+        return _added(self.output, self.intermediate(attended), attended)
+
+
+def shorten(layers: nn.ModuleList, alone: bool) -> None:
+    """Let layers do their work as here; with `alone` the last one computes first tokens only."""
+    for layer in layers:
+        kind: Any = type(layer)
+        layer.__class__ = _shortened(kind)
+    layers[-1].alone = alone  # type: ignore[assignment]
+
+
+@cache
+def _shortened(kind: Any) -> Any:
+    """One class for all layers: they are then compiled once."""
+    return type(kind.__name__, (_Layer, kind), {})
+
+
+def _together(states: Tensor, *parts: nn.Linear) -> tuple[Tensor, ...]:
+    """Several projections of the same states as one product."""
+    weight = torch.cat([part.weight for part in parts])
+    bias = torch.cat([part.bias for part in parts])
+    return F.linear(states, weight, bias).chunk(len(parts), -1)
+
+
+def _added(part: Any, made: Tensor, before: Tensor) -> Tensor:
+    """What a part makes of states, added to those before, and normed."""
+    kept = part.dropout(part.dense(made)).float() + before.float()
+    norm = part.LayerNorm
+    normed = F.layer_norm(kept, norm.normalized_shape, norm.weight.float(), norm.bias.float(), norm.eps)
+    return normed.to(before.dtype)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropped: float) -> Tensor:
+    """Of padded texts: (B, T, heads, width) -> the same."""
+    query, key, value = (part.transpose(1, 2) for part in (query, key, value))
+    return F.scaled_dot_product_attention(query, key, value, mask, dropped).transpose(1, 2)
+
+
+def attend_runs(query: Tensor, key: Tensor, value: Tensor, runs: Runs, alone: bool, dropped: float) -> Tensor:
+    """Each token to all tokens of its run: (N, heads, width) -> the same; with `alone` each run has one query.
+
+    What fills up has queries, too: the kernel writes no gradient where nothing was asked.
+    """
+    edges = runs.edges
+    if not query.is_cuda:
+        return _attend_plainly(query, key, value, edges, alone, dropped)
+    asking, most = edges, runs.longest
+    if alone:
+        asking, most = torch.arange(len(edges), dtype=edges.dtype, device=edges.device), 1
+    shape = asking, edges, most, runs.longest
+    made: Tensor = torch.ops.aten._flash_attention_forward(query, key, value, *shape, dropped, False, False)[0]
+    return made
+
+
+def _attend_plainly(query: Tensor, key: Tensor, value: Tensor, edges: Tensor, alone: bool, dropped: float) -> Tensor:
+    """The same, run by run."""
+    found = []
+    bounds = edges.tolist()
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        asking = slice(number, number + 1) if alone else slice(start, stop)
+        own = query[asking][None], key[start:stop][None], value[start:stop][None]
+        found.append(_attend(*own, None, dropped)[0])
+    return torch.cat(found)
