@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from longtail.labels.buckets import Buckets
+from longtail.labels.buckets import BucketOptions, Buckets, build_buckets
 from longtail.nn.batch import Targets
 from longtail.nn.heads.adaptive import (
     Adaptive,
@@ -392,3 +392,23 @@ def test_micro_batches_with_their_shares_add_up_to_the_batch(mode: dict[str, Any
     expected = gradients(head, vectors, whole)
     for name, grad in gradients(head, vectors, torch.stack(parts).sum()).items():
         torch.testing.assert_close(grad, expected[name], atol=1e-6, rtol=1e-5)
+
+
+def test_a_head_that_has_learned_nothing_gives_each_label_its_frequency() -> None:
+    rng = np.random.default_rng(0)
+    counts = np.array([40, 30, 20, 10, 8, 5, 3, 2])
+    buckets = build_buckets(counts, BucketOptions(shares=(0.25, 0.25, 0.5)))
+    lists = [[label for label in range(8) if rng.random() < counts[label] / 60] for _ in range(60)]
+    places = LabelMatrix.from_lists(lists, 8)
+    head = Adaptive(6, buckets, AdaptiveOptions(dropout=0.0))
+    with torch.no_grad():
+        for part in (head.root, *(tail.labels for tail in head.tails)):
+            part.weight.zero_()
+    head.begin(places)
+    found = head.log_scores(torch.randn(2, 6)).exp().detach().numpy()
+    expected = places.texts_per_label() / 60
+    assert found[0] == pytest.approx(expected, abs=0.02)
+    assert np.array_equal(found[0], found[1])
+    plain = Adaptive(6, buckets, AdaptiveOptions(prior=False))
+    plain.begin(places)
+    assert not plain.prior.any() and not any(tail.prior.any() for tail in plain.tails)

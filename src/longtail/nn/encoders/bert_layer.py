@@ -3,10 +3,11 @@
     padded   states (B, T, d), mask (B, 1, 1, T) or None  ->  (B, T, d), or (B, 1, d)
     packed   states (N, d), runs                          ->  (N, d), or (B + 1, d)
 
-It stands in for the library's own layer, with the same weights under the same names, and does three things for speed.
+It stands in for the library's own layer, with the same weights under the same names, and does four things for speed.
 Packed texts have neither padding nor masks, with which attention takes three times as long. Where the first token
 stands for a text, the last layer is computed for it alone: the others are looked at (keys and values) but ask nothing,
-and go through no further products. And states are kept in the numbers they came in; norms are computed in float32.
+and go through no further products. States are kept in the numbers they came in; norms are computed in float32. And
+dropout of packed texts is drawn by hashing (`nn/noise`).
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longtail.nn.noise import dropped
+
 FAMILIES = {"bert", "roberta", "xlm-roberta"}
 """Architectures (`model_type`) whose layers have these parts."""
 
 
 class Runs(NamedTuple):
-    """Where texts lie in a row of tokens: text i is `edges[i]` to `edges[i + 1]`."""
+    """Where texts lie in a row of tokens: text i is `edges[i]` to `edges[i + 1]`; and what dropout is drawn by."""
 
     edges: Tensor  # (B + 2,) int32; the last run is no text: it fills up what is left, at least one token
     longest: int
     """No run is longer."""
+    seeds: Tensor  # (2,) whole numbers, of this layer alone
 
     @property
     def starts(self) -> Tensor:
@@ -57,13 +61,14 @@ class _Layer:
         else:
             query, key, value = own.query(asking), own.key(states), own.value(states)
         query, key, value = (part.unflatten(-1, (own.num_attention_heads, -1)) for part in (query, key, value))
-        dropped = own.dropout.p if self.training else 0.0
+        share = own.dropout.p if self.training else 0.0
         if runs is None:
-            seen = _attend(query, key, value, attention_mask, dropped)  # type: ignore[arg-type]
+            seen = _attend(query, key, value, attention_mask, share)  # type: ignore[arg-type]
         else:
-            seen = attend_runs(query, key, value, runs, self.alone, dropped)
-        attended = _added(self.attention.output, seen.flatten(-2), asking)
-        return _added(self.output, self.intermediate(attended), attended)
+            seen = attend_runs(query, key, value, runs, self.alone, share)
+        seeds = (None, None) if runs is None or not self.training else (runs.seeds[0], runs.seeds[1])
+        attended = _added(self.attention.output, seen.flatten(-2), asking, seeds[0])
+        return _added(self.output, self.intermediate(attended), attended, seeds[1])
 
 
 def shorten(layers: nn.ModuleList, alone: bool) -> None:
@@ -87,42 +92,44 @@ def _together(states: Tensor, *parts: nn.Linear) -> tuple[Tensor, ...]:
     return F.linear(states, weight, bias).chunk(len(parts), -1)
 
 
-def _added(part: Any, made: Tensor, before: Tensor) -> Tensor:
-    """What a part makes of states, added to those before, and normed."""
-    kept = part.dropout(part.dense(made)).float() + before.float()
+def _added(part: Any, made: Tensor, before: Tensor, seed: Tensor | None) -> Tensor:
+    """What a part makes of states, added to those before, and normed; with a `seed` dropout is drawn by that."""
+    made = part.dense(made)
+    made = part.dropout(made) if seed is None else dropped(made, part.dropout.p, seed)
+    kept = made.float() + before.float()
     norm = part.LayerNorm
     normed = F.layer_norm(kept, norm.normalized_shape, norm.weight.float(), norm.bias.float(), norm.eps)
     return normed.to(before.dtype)
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropped: float) -> Tensor:
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, share: float) -> Tensor:
     """Of padded texts: (B, T, heads, width) -> the same."""
     query, key, value = (part.transpose(1, 2) for part in (query, key, value))
-    return F.scaled_dot_product_attention(query, key, value, mask, dropped).transpose(1, 2)
+    return F.scaled_dot_product_attention(query, key, value, mask, share).transpose(1, 2)
 
 
-def attend_runs(query: Tensor, key: Tensor, value: Tensor, runs: Runs, alone: bool, dropped: float) -> Tensor:
+def attend_runs(query: Tensor, key: Tensor, value: Tensor, runs: Runs, alone: bool, share: float) -> Tensor:
     """Each token to all tokens of its run: (N, heads, width) -> the same; with `alone` each run has one query.
 
     What fills up has queries, too: the kernel writes no gradient where nothing was asked.
     """
     edges = runs.edges
     if not query.is_cuda:
-        return _attend_plainly(query, key, value, edges, alone, dropped)
+        return _attend_plainly(query, key, value, edges, alone, share)
     asking, most = edges, runs.longest
     if alone:
         asking, most = torch.arange(len(edges), dtype=edges.dtype, device=edges.device), 1
     shape = asking, edges, most, runs.longest
-    made: Tensor = torch.ops.aten._flash_attention_forward(query, key, value, *shape, dropped, False, False)[0]
+    made: Tensor = torch.ops.aten._flash_attention_forward(query, key, value, *shape, share, False, False)[0]
     return made
 
 
-def _attend_plainly(query: Tensor, key: Tensor, value: Tensor, edges: Tensor, alone: bool, dropped: float) -> Tensor:
+def _attend_plainly(query: Tensor, key: Tensor, value: Tensor, edges: Tensor, alone: bool, share: float) -> Tensor:
     """The same, run by run."""
     found = []
     bounds = edges.tolist()
     for number, (start, stop) in enumerate(pairwise(bounds)):
         asking = slice(number, number + 1) if alone else slice(start, stop)
         own = query[asking][None], key[start:stop][None], value[start:stop][None]
-        found.append(_attend(*own, None, dropped)[0])
+        found.append(_attend(*own, None, share)[0])
     return torch.cat(found)

@@ -169,7 +169,7 @@ class Transformer(Encoder):
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """See `Encoder.forward`."""
         if ids.ndim == 1 and mask is not None:
-            return self._packed(ids, Runs(mask, self.tokeniser.max_tokens))
+            return self._packed(ids, mask)
         seen = None if mask is None else mask[:, None, None, :] if self._square else mask.long()
         asked: dict[str, Any] = {"input_ids": ids, "attention_mask": seen}
         if self.tokeniser_.last_type:
@@ -189,21 +189,23 @@ class Transformer(Encoder):
         vectors = [pool(state) for state in [found.last_hidden_state, *reversed(before)]]
         return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
 
-    def _packed(self, ids: Tensor, runs: Runs) -> Tensor:
+    def _packed(self, ids: Tensor, edges: Tensor) -> Tensor:
         """Vectors of texts that lie one after the other, known by their first tokens."""
-        parts = self.model.embeddings
-        place = torch.arange(len(ids), device=ids.device, dtype=runs.edges.dtype)
-        start = runs.edges[torch.bucketize(place, runs.edges[1:-1], right=True)]
+        parts, layers = self.model.embeddings, self.layers()
+        place = torch.arange(len(ids), device=ids.device, dtype=edges.dtype)
+        start = edges[torch.bucketize(place, edges[1:-1], right=True)]
         position = (place - start).long() + _first_position(parts.position_embeddings)
         kinds = parts.token_type_embeddings.weight[0]
         states = parts.word_embeddings(ids) + kinds + parts.position_embeddings(position)
         states = parts.dropout(parts.LayerNorm(states))
         states = states.to(working_dtype(states))
         found: list[Tensor] = []
-        for layer in self.layers():
-            states = layer(states, runs)
+        seeds = torch.randint(1 << 31, (len(layers), 2), device=ids.device)
+        for layer, own in zip(layers, seeds, strict=True):
+            states = layer(states, Runs(edges, self.tokeniser.max_tokens, own))
             found.append(states)
-        before = [state[runs.starts] for state in reversed(found[-self.options.n_layers : -1])]
+        starts = edges[:-1].long()
+        before = [state[starts] for state in reversed(found[-self.options.n_layers : -1])]
         return torch.cat([states, *before], 1)[:-1]  # what fills up is no text
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:

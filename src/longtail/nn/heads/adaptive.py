@@ -2,6 +2,7 @@
 
     vectors (B, d) -> linear -> tanh -> dropout = inner (B, d_h)                       the bottleneck
     inner -> linear -> logits of the frequent labels (B, l_h) and a gate a tail (B, K)  the root
+    (to all logits their log odds in training are added, which are fixed)
     inner -> linear to d_h / q^i -> LayerNorm -> ReLU -> linear -> logits (B_i, l_i)    tail i = 1 … K
 
     p(frequent label) = σ(z)        p(label of tail i) = σ(r_i)·σ(s)
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +39,7 @@ from longtail.labels.buckets import Buckets
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import Head
 from longtail.options import Options
+from longtail.types import LabelMatrix
 
 Mode = Literal["paper", "code", "fixed"]
 
@@ -59,6 +62,10 @@ class AdaptiveOptions(Options):
     normaliser: Mode = "fixed"
     """`code`, `fixed`: the mean over texts of their loss a term. `paper`: one sum of losses over one sum of terms, of
     the texts that are computed together (a micro-batch where a batch is cut)."""
+    prior: bool = True
+    """Start from frequencies: the log odds of each label (in a tail: among the texts that touch it) and of each gate
+    are added to what is learned. These are fixed numbers, the layers stay without biases as in the paper. Otherwise
+    epochs go by while thousands of wrong labels a text are pushed down, and the encoder with them."""
     head_in_root: bool = True
     """False puts the first bucket into a tail of its own, which is not narrowed (q^0) but otherwise like the others;
     the root then holds gates only."""
@@ -66,6 +73,9 @@ class AdaptiveOptions(Options):
 
 class Adaptive(Head):
     """Frequent labels in the root, rare ones in tails."""
+
+    prior: Tensor
+    """(l_h + K,) what is added to the logits of the root."""
 
     def __init__(self, width: int, buckets: Buckets, options: AdaptiveOptions) -> None:
         super().__init__()
@@ -83,6 +93,18 @@ class Adaptive(Head):
             _Tail(inner, narrow, size, options.tails != "paper")
             for narrow, size in zip(widths, sizes[len(sizes) - len(widths) :], strict=True)
         )
+        self.register_buffer("prior", torch.zeros(self.root.out_features))
+
+    def begin(self, places: LabelMatrix) -> None:
+        """See `Head.begin`."""
+        if not self.options.prior:
+            return
+        counts, texts = places.texts_per_label(), np.repeat(np.arange(places.n_texts), places.labels_per_text())
+        spans = list(pairwise(self.edges.tolist()))[1:]
+        touched = [len(np.unique(texts[(places.indices >= start) & (places.indices < stop)])) for start, stop in spans]
+        self.prior.copy_(_log_odds(np.append(counts[: self.n_root], touched), places.n_texts))
+        for number, ((start, stop), n_texts) in enumerate(zip(spans, touched, strict=True)):
+            self.tails.get_buffer(f"{number}.prior").copy_(_log_odds(counts[start:stop], n_texts))
 
     def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
         """Binary cross-entropy over the labels of the root and of the tails a text touches, and its other gates."""
@@ -150,7 +172,7 @@ class Adaptive(Head):
         """Inner vectors (B, d_h), logits of the frequent labels (B, l_h), gates (B, K)."""
         inner = self.bottleneck(vectors.to(self.bottleneck.weight.dtype))
         inner = self.dropout(torch.tanh(inner) if self.options.activation == "tanh" else inner)
-        logits, gates = self.root(inner).split_with_sizes([self.n_root, len(self.tails)], 1)
+        logits, gates = (self.root(inner) + self.prior).split_with_sizes([self.n_root, len(self.tails)], 1)
         return inner, logits, gates
 
     def _root_costs(self, logits: Tensor, targets: Targets) -> Tensor:
@@ -203,17 +225,26 @@ class _Plan:
 class _Tail(nn.Module):
     """Labels of one rare bucket: a narrow layer, then their logits."""
 
+    prior: Tensor  # (n_labels,)
+
     def __init__(self, width: int, narrow: int, n_labels: int, normed: bool) -> None:
         super().__init__()
         self.narrow = nn.Linear(width, narrow, bias=False)
         self.norm = nn.LayerNorm(narrow) if normed else None
         self.labels = nn.Linear(narrow, n_labels, bias=False)
+        self.register_buffer("prior", torch.zeros(n_labels))
 
     def forward(self, inner: Tensor) -> Tensor:
         """Logits (n, n_labels), without the gate."""
         narrow = self.narrow(inner)
         logits: Tensor = self.labels(narrow if self.norm is None else F.relu(self.norm(narrow)))
-        return logits
+        return logits + self.prior
+
+
+def _log_odds(counts: NDArray[Any], n_texts: int) -> Tensor:
+    """The logits of shares of texts, none of them 0 or 1."""
+    share = (counts + 0.5) / (n_texts + 1.0)
+    return torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
 
 
 def tail_cost(gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from longtail.nn.batch import Targets
+from longtail.nn.noise import random_bits
 from longtail.options import Options
 
 Loss: TypeAlias = Literal["bce", "squared_hinge", "softmax"]
@@ -348,21 +349,9 @@ def _store(place: Tensor, value: Tensor, seed: Tensor, shift: int) -> None:
     if place.dtype == torch.float32:
         place.copy_(value)
         return
-    noise = (_noise(place, seed) >> shift) & (_LOW_BITS - 1)
+    noise = (random_bits(place, seed) >> shift) & (_LOW_BITS - 1)
     bits = (value.contiguous().view(torch.int32) + noise) & -_LOW_BITS
     place.copy_(bits.view(torch.float32))
-
-
-def _noise(like: Tensor, seed: Tensor) -> Tensor:
-    """Thirty-two random bits a number, by hashing its place and the seed.
-
-    A real generator would take three times as long as the rest of an update.
-    """
-    places = torch.arange(like.numel(), dtype=torch.int32, device=like.device).view(like.shape)
-    mixed = (places + seed.int() * 40503) * -1640531527
-    for shift, factor in ((15, -2048144777), (13, -1028477379)):
-        mixed = (mixed ^ ((mixed >> shift) & ((1 << (32 - shift)) - 1))) * factor
-    return mixed ^ ((mixed >> 16) & (_LOW_BITS - 1))
 
 
 _PLAIN: dict[str, Callable[..., None]] = {"sgd": _sgd, "adam": _adam}
