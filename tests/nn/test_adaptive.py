@@ -400,15 +400,15 @@ def test_a_head_that_has_learned_nothing_gives_each_label_its_frequency() -> Non
     buckets = build_buckets(counts, BucketOptions(shares=(0.25, 0.25, 0.5)))
     lists = [[label for label in range(8) if rng.random() < counts[label] / 60] for _ in range(60)]
     places = LabelMatrix.from_lists(lists, 8)
-    head = Adaptive(6, buckets, AdaptiveOptions(dropout=0.0))
+    head = Adaptive(8, buckets, AdaptiveOptions(dropout=0.0))
     with torch.no_grad():
         for part in (head.root, *(tail.labels for tail in head.tails)):
             part.weight.zero_()
     head.begin(places)
-    found = head.log_scores(torch.randn(2, 6)).exp().detach().numpy()
+    found = head.log_scores(torch.randn(2, 8)).exp().detach().numpy()
     expected = places.texts_per_label() / 60
     assert found[0] == pytest.approx(expected, abs=0.02)
     assert np.array_equal(found[0], found[1])
-    plain = Adaptive(6, buckets, AdaptiveOptions(prior=False))
+    plain = Adaptive(8, buckets, AdaptiveOptions(prior=False))
     plain.begin(places)
     assert not plain.prior.any() and not any(tail.prior.any() for tail in plain.tails)
