@@ -1,6 +1,7 @@
 """How right the neural methods are on real data, one model each, with the time that training took.
 
     python benchmarks/neural_accuracy.py --data FOLDER --encoder FOLDER --out FOLDER [--only NAME ...] [--set A=B ...]
+                                         [--seeds 3] [--vectors FILE]
 
 Trains on train and measures on dev. Options were chosen on the same dev (eurlex57k's test is left out of the shared
 data). Results are JSON and a table; labels that train lacks count as misses.
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from once import once
 
 from longtail.data import load_dataset
 from longtail.data.dataset import Split
@@ -26,16 +28,29 @@ from longtail.settings import with_settings
 SHOWN = ("P@1", "P@3", "P@5", "RP@5", "nDCG@5", "PSP@5")
 
 
-def variants(encoder: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Method and options of each row."""
-    reader = {"model": encoder, "kind": "transformer", "tokens": {"max_tokens": 512}}
+TRAINING = {"epochs": 12.0, "batch_size": 64, "rate": 1.5e-4, "head_rate": 4e-3, "bottleneck_rate": 2e-3}
+
+
+def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Method and options of each row; `vectors` is a file of word vectors."""
+    reader = {"model": encoder, "kind": "transformer", "tokens": {"max_tokens": 512}, "attention_dropout": 0.0}
+    five = {**reader, "n_layers": 5}
+    glove = {"source": vectors, "spread": 0.5} if vectors else {}
     return {
-        "lightxml": ("lightxml", {"encoders": [{**reader, "n_layers": 5}]}),
-        "aplc-xlnet": ("aplc-xlnet", {"encoder": reader}),
-        "aplc-xlnet-5": ("aplc-xlnet", {"encoder": {**reader, "n_layers": 5}}),
-        "xbert": ("xbert", {"recalls": [reader]}),
+        "lightxml": ("lightxml", {"encoders": [five], "dropout": 0.2, "training": TRAINING}),
+        "aplc-xlnet": ("aplc-xlnet", {"encoder": five, "training": {**TRAINING, "epochs": 9.0}}),
+        "xbert": ("xbert", {"recalls": [reader], "matcher": {"training": {**TRAINING, "epochs": 4.0}}}),
         "linear": ("linear", {}),
+        "knn": ("knn", {}),
+        "attentionxml": ("attentionxml", {"encoder": {"vectors": glove}}),
+        "treaderxml": ("treaderxml", {"training": EARLY}),
+        "treaderxml-names": ("treaderxml", {"scope": {"votes": 0.0}, "training": EARLY}),
+        "treaderxml-text": ("treaderxml", {"teacher": False, "training": EARLY}),
     }
+
+
+EARLY = {"validation": 0.02, "patience": 6}
+"""Early stopping on texts held out of train, for rows that are compared with each other."""
 
 
 class Clock:
@@ -98,17 +113,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["lightxml", "aplc-xlnet", "xbert"])
     parser.add_argument("--set", nargs="*", default=[], dest="settings", help="[NAME:]option=value")
+    parser.add_argument("--vectors", help="a file of word vectors, for the rows that read words")
+    parser.add_argument("--seeds", type=int, default=1, help="each row with so many seeds")
+    parser.add_argument("--name", default="neural_accuracy", help="of the file of results")
     parser.add_argument("--texts", type=int, help="train on the first so many texts, for trying the script out")
     given = parser.parse_args()
     data = load_dataset(given.data)
     train = data.train.take(np.arange(given.texts)) if given.texts else data.train
     found: dict[str, Any] = {}
     given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.only:
+    once()
+    for row in [f"{row}~{seed}" if seed else row for row in given.only for seed in range(given.seeds)]:
+        name, _, seed = row.partition("~")
         own = [s.partition(":")[2] if s.split("=")[0].count(":") else s for s in given.settings if _meant(s, name)]
-        method, options = variants(given.encoder)[name.partition("~")[0]]
-        print(name, own, flush=True)
-        found[name] = measure(method, options, own, data, train)
+        method, options = variants(given.encoder, given.vectors)[name]
+        print(row, own, flush=True)
+        found[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train)
         facts = {
             "data": Path(given.data).name,
             "split": "dev",
@@ -118,9 +138,9 @@ def main() -> None:
             "torch": torch.__version__,
             "results": found,
         }
-        (given.out / "neural_accuracy.json").write_text(json.dumps(facts, indent=1))
-        row = {key: found[name][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
-        print(f"{name:16}", "  ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+        (given.out / f"{given.name}.json").write_text(json.dumps(facts, indent=1))
+        shown = {key: found[row][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
+        print(f"{row:20}", "  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
 
 
 def _meant(setting: str, name: str) -> bool:

@@ -92,3 +92,28 @@ def test_scopes_are_the_same_in_pieces_after_a_kill_and_from_a_folder(
     assert np.array_equal(whole.ptr, found.ptr)
     assert np.array_equal(whole.labels, found.labels)
     assert found.names == whole.names
+
+
+def test_votes_are_those_of_the_neighbours_alone_and_can_be_left_out() -> None:
+    def votes(share: float, k: int = 2) -> Scope:
+        options = TeacherOptions.of({**KINDS[0], "n_neighbours": k, "parents": "none", "votes": share})
+        return Teacher.fit(split(), options, np.arange(len(TEXTS)), 0, ONE)[1]
+
+    scope = votes(2.0)
+    assert votes(0.0).votes is None
+    dense = scope.votes.toarray()
+    for text in range(len(TEXTS)):
+        assert {"abcdef"[label] for label in np.flatnonzero(dense[text])} == shown(scope, text)
+        assert not shown(scope, text) & set(LABELS[text])
+    only = votes(2.0, k=1).votes.toarray()
+    assert only.max() == pytest.approx(2 * np.log(21))
+    assert votes(4.0, k=1).votes.toarray() == pytest.approx(2 * only)
+
+
+def test_a_scope_has_at_most_so_many_labels_the_likeliest() -> None:
+    lists = TeacherOptions.of({**KINDS[0], "n_neighbours": 7, "parents": "none", "max_labels": 0})
+    whole = Teacher.fit(split(), lists, np.arange(len(TEXTS)), 0, ONE)[1]
+    one = Teacher.fit(split(), lists.model_copy(update={"max_labels": 1}), np.arange(len(TEXTS)), 0, ONE)[1]
+    assert max(len(whole[text]) for text in range(len(TEXTS))) > 1
+    for text in range(len(TEXTS)):
+        assert one[text].tolist() == whole[text][:1].tolist()

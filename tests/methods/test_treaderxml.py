@@ -38,7 +38,8 @@ def hits(model: Any, data: Dataset) -> float:
     return float(np.mean([one == data.test.label_names(row)[0] for row, one in enumerate(ids)]))
 
 
-def test_what_only_the_neighbours_tell_is_learned_with_the_teacher_and_not_without(tmp_path: Path) -> None:
+@pytest.mark.parametrize("votes", [0.0, 3.0])
+def test_what_only_the_neighbours_tell_is_learned_with_the_teacher_and_not_without(votes: float) -> None:
     """The readers know six words beside those of the labels' names, the points of neighbours all of them."""
     data = rare_words(0, 120)
     named = [f"{text} {' '.join(THEMES)}" for text in data.train.texts["text"].to_pylist()]
@@ -50,7 +51,7 @@ def test_what_only_the_neighbours_tell_is_learned_with_the_teacher_and_not_witho
     )
     options: dict[str, Any] = {
         "encoder": {"vectors": {"width": 16}, "words": {"max_words": 8}, "bottleneck": 16, "dropout_words": 0.0},
-        "scope": {"parents": "none", "n_neighbours": 3},
+        "scope": {"parents": "none", "n_neighbours": 3, "votes": votes},
         "dropout": 0.0,
         "training": {"epochs": 12, "batch_size": 16, "rate": 1e-2, "head_rate": 2e-2},
     }
@@ -95,7 +96,11 @@ def test_validation_texts_are_held_out_of_the_pool_while_training_and_in_it_afte
 @pytest.mark.parametrize(
     "more",
     [
-        {"loss": "paper", "encoder": {"mask": "paper", "positions": "none"}, "scope": {"parentless": "paper"}},
+        {
+            "loss": "paper",
+            "encoder": {"mask": "paper", "positions": "none", "raw": False},
+            "scope": {"parentless": "paper", "votes": 0.0},
+        },
         {"encoder": {"layers": []}},
         {"encoder": {"layers": ["masked"]}},
         {"encoder": {"layers": ["full"]}},
@@ -134,3 +139,9 @@ def test_lighter_numbers_find_nearly_the_same(
     light = load_model(tmp_path / "m", precision=precision).top_k(data.test, 1, threads=1)
     assert not np.array_equal(light.scores, usual.scores)
     assert np.mean(light.labels == usual.labels) > 0.9
+
+
+def test_votes_have_no_place_in_the_papers_loss() -> None:
+    with pytest.raises(ConfigError, match=r"scope\.votes must be 0 with loss 'paper'"):
+        create_method("treaderxml", {"loss": "paper"})
+    assert create_method("treaderxml", {"loss": "paper", "scope": {"votes": 0}}).options.loss == "paper"

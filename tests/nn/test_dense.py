@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
@@ -202,3 +203,28 @@ def test_losses_are_computed_in_the_type_of_autocast_and_scores_in_float32() -> 
     loss.backward()
     assert vectors.grad is not None
     assert vectors.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("chunk", [2, 3, 7])
+def test_votes_are_added_to_logits_in_training_and_in_use(chunk: int) -> None:
+    given_votes = np.zeros((4, 7), np.float32)
+    given_votes[0, [0, 6]], given_votes[2, 3], given_votes[3, 5] = (2.0, 1.5), 4.0, 50.0
+    votes = Targets.votes(sp.csr_matrix(given_votes), np.arange(4))
+    head, vectors = a_head(chunk), vectors_of(1).requires_grad_()
+    loss = head.loss(vectors, targets(), 1.0, show=True, votes=votes)
+    leaf, weight = vectors.detach().clone().requires_grad_(), head.table.weight.clone().requires_grad_()
+    logits = leaf @ weight.T + torch.from_numpy(given_votes)
+    dense = F.binary_cross_entropy_with_logits(logits, targets().dense(7), reduction="sum") / 4
+    dense.backward()
+    loss.backward()
+    assert loss.item() == pytest.approx(dense.item(), abs=1e-5)
+    assert torch.allclose(vectors.grad, leaf.grad, atol=1e-6)
+    expected = logits.detach().topk(3)
+    scores, places = head.top_k(vectors.detach(), 3, votes)
+    assert torch.equal(places, expected.indices)
+    assert torch.allclose(scores, expected.values.sigmoid(), atol=1e-6)
+    assert places[3, 0] == 5
+    head.step(Step({"head": 1.0}))
+    assert torch.allclose(weight.detach() - head.table.weight, weight.grad, atol=1e-6)
+    part = votes.part(2, 4)
+    assert part.values.tolist() == [4.0, 50.0] and part.host_rows.tolist() == [0, 1]

@@ -26,8 +26,11 @@ from longtail.nn.encoders.bilstm import BiLSTM, BiLSTMOptions
 from longtail.nn.encoders.cnn import CNN, CNNOptions, slot_maxima
 from longtail.nn.encoders.reader import Reader
 from longtail.nn.heads.base import Step
+from longtail.nn.heads.dense import Dense
+from longtail.nn.network import Network
 from longtail.nn.rows import Touches
 from longtail.nn.state import to_arrays, to_tensors
+from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, write_folder
 from longtail.text.tokens import tokenise
 
@@ -332,3 +335,13 @@ def test_filters_see_every_word_of_a_text(height: int, stride: int) -> None:
             other[row, place] = (ids[row, place] + 1) % encoder.tokeniser.n_ids
             seen = bool((encoder(other, mask)[row] != plain[row]).any())
             assert seen == (place % stride < height), (row, place)
+
+
+def test_word_vectors_are_a_group_of_their_own_and_learn_at_their_own_rate() -> None:
+    encoder = made("bilstm")
+    network = Network(encoder, Dense(encoder.width, 3))
+    rates = TrainingOptions(rate=1e-3, word_rate=7e-3).rates
+    groups = {group["name"]: group for group in network.groups(rates, 0.0)}
+    assert groups["words"]["params"] == [network.encoder.embedding.weight]
+    assert (groups["words"]["lr"], groups["encoder"]["lr"]) == (7e-3, 1e-3)
+    assert TrainingOptions(rate=2e-3).rates["words"] == 2e-3

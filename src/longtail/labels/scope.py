@@ -17,10 +17,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.options import Options
+from longtail.sparse import sp
 from longtail.types import LabelMatrix
 
 _TEXTS_AT_ONCE = 1 << 14
@@ -36,6 +37,8 @@ class ScopeOptions(Options):
     """texts: the least share of a label's texts that must have another label for that to be its parent."""
     parentless: Literal["paper", "fixed"] = "fixed"
     """Labels of neighbours that have no parent: left out, as the paper's Algorithm 1 is printed, or kept (`fixed`)."""
+    max_labels: NonNegativeInt = 30
+    """At most so many labels a text, the likeliest; 0 keeps all."""
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
@@ -69,6 +72,7 @@ class Scope:
     ptr: NDArray[np.int64]  # (n_texts + 1,)
     labels: NDArray[np.int32]  # (n,)
     names: tuple[str, ...]  # (n_scope_labels,)
+    votes: Any | None = None  # (n_texts, n_labels) sparse float32: what neighbours add to the logits of labels
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -80,7 +84,8 @@ class Scope:
     def stack(cls, parts: Sequence[Scope]) -> Scope:
         """Scopes of some texts after those of others, over the same labels."""
         lengths = np.concatenate([[0], *(np.diff(part.ptr) for part in parts)])
-        return cls(np.cumsum(lengths), np.concatenate([part.labels for part in parts]), parts[0].names)
+        votes = None if parts[0].votes is None else sp.vstack([part.votes for part in parts], "csr")
+        return cls(np.cumsum(lengths), np.concatenate([part.labels for part in parts]), parts[0].names, votes)
 
 
 def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOptions) -> Hierarchy:
@@ -125,15 +130,16 @@ def scope_of(
 
     `labels` are those of the texts that neighbours are chosen from.
     """
-    dropped = options is not None and options.parentless == "paper"
+    options = options or ScopeOptions(max_labels=0)
+    dropped, most = options.parentless == "paper", options.max_labels
     starts = range(0, max(len(neighbours), 1), _TEXTS_AT_ONCE)
     return Scope.stack(
-        [_scopes(neighbours[start : start + _TEXTS_AT_ONCE], labels, hierarchy, dropped) for start in starts]
+        [_scopes(neighbours[start : start + _TEXTS_AT_ONCE], labels, hierarchy, dropped, most) for start in starts]
     )
 
 
-def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, dropped: bool) -> Scope:
-    """Those of some texts."""
+def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, dropped: bool, most: int) -> Scope:
+    """Those of some texts, with at most so many labels."""
     parents, (n_texts, k) = hierarchy.parents, neighbours.shape
     text, rank = np.nonzero(neighbours >= 0)
     text, rank, label = _spread(text, rank, labels, neighbours[text, rank])
@@ -150,8 +156,11 @@ def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy,
     own, inherited = (np.bincount(place, vote * side, len(keys)) for side in (is_own, ~is_own))
     text, label = np.divmod(keys, max(parents.n_labels, 1))
     order = np.lexsort((label, -inherited, -own, text))
-    ends = np.cumsum(np.bincount(text, minlength=n_texts))
-    return Scope(np.concatenate([[0], ends]), label[order].astype(np.int32), hierarchy.names)
+    lengths = np.bincount(text, minlength=n_texts)
+    if most:
+        place = np.arange(len(order)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        order, lengths = order[place < most], np.minimum(lengths, most)
+    return Scope(np.concatenate([[0], np.cumsum(lengths)]), label[order].astype(np.int32), hierarchy.names)
 
 
 def _spread(

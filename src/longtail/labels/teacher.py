@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import PositiveInt
+from pydantic import NonNegativeFloat, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.labels.scope import Hierarchy, Scope, ScopeOptions, parents_of, scope_of
 from longtail.neighbours import NO_TEXT, NeighbourIndex, Neighbours, Points, Search, SearchOptions
+from longtail.neighbours.vote import votes_of
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT
 from longtail.run import Run
@@ -31,14 +32,21 @@ from longtail.types import LabelMatrix
 
 _TEXTS_AT_ONCE = 1 << 13
 """Texts whose points are held at once in use."""
+_SHARPNESS = 20.0
+"""How fast a small share of the votes counts."""
 _POINTS, _POOL, _LABELS, _PARENTS = "points", "pool", "pool-labels", "parents"
 
 
 class TeacherOptions(ScopeOptions):
     """Which neighbours a text has, and which of their labels make its scope."""
 
-    n_neighbours: PositiveInt = 5
-    """The nearest texts whose labels are taken."""
+    n_neighbours: PositiveInt = 30
+    """The nearest texts whose labels are taken; the paper's are 5."""
+    votes: NonNegativeFloat = 3.0
+    """How much the logit of a label rises with the share of the neighbours' votes that it has: by votes · log(1 + 20 ·
+    share). At 0 neighbours' labels are read but not counted, as in the paper."""
+    vote_power: NonNegativeFloat = 3.0
+    """A neighbour's vote weighs its cosine to this power."""
     points: AnyPointOptions = TfidfPointOptions()
     """What texts are compared by: TF-IDF, or the mean of word vectors as in the paper."""
     search: SearchOptions = SearchOptions()
@@ -80,10 +88,10 @@ class Teacher:
             all_kept = len(kept) == len(split)
             pool = index if all_kept else NeighbourIndex.build(_taken(rows, kept), hashes[kept], options.search)
             found = pool.nearest(rows, options.n_neighbours, hashes, run.engine, run.progress, search)
-            return {"texts": _near(found)}
+            return {"texts": found.texts, "cosines": found.cosines}
 
-        found = run.stages.arrays("neighbours", find)[0]["texts"]
-        scope = scope_of(found, split.labels.take(kept), hierarchy, options)
+        found = Neighbours(**run.stages.arrays("neighbours", find)[0])
+        scope = _scope(found, split.labels.take(kept), hierarchy, options)
         return cls(options, points, index, split.labels, hierarchy), scope
 
     def scope(self, texts: pa.Table, features: Any | None, run: Run, search: Search | None = None) -> Scope:
@@ -96,7 +104,7 @@ class Teacher:
                 own = None if features is None else features[start : start + _TEXTS_AT_ONCE]
                 points = self.points.of(some, own, quiet)
                 found = self.index.nearest(points, self.options.n_neighbours, engine=run.engine, search=search)
-                parts.append(scope_of(_near(found), self.labels, self.hierarchy, self.options))
+                parts.append(_scope(found, self.labels, self.hierarchy, self.options))
                 advance(len(some))
         return Scope.stack(parts)
 
@@ -116,9 +124,14 @@ class Teacher:
         return cls(options, points, index, labels, Hierarchy.from_arrays(folder.arrays(_PARENTS), vocabulary))
 
 
-def _near(found: Neighbours) -> NDArray[np.int32]:
-    """Neighbours that have anything in common with the text."""
-    return np.where(found.cosines > 0, found.texts, NO_TEXT)
+def _scope(found: Neighbours, labels: LabelMatrix, hierarchy: Hierarchy, options: TeacherOptions) -> Scope:
+    """By neighbours that have anything in common with the text; `labels` are those of the pool."""
+    made = scope_of(np.where(found.cosines > 0, found.texts, NO_TEXT), labels, hierarchy, options)
+    if not options.votes:
+        return made
+    votes = votes_of(found, labels, options.vote_power)
+    votes.data = options.votes * np.log1p(_SHARPNESS * votes.data)
+    return replace(made, votes=votes)
 
 
 def _taken(points: Points, rows: NDArray[np.int64]) -> Points:

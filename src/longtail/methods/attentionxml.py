@@ -36,20 +36,20 @@ from longtail.types import TopK
 class AttentionTraining(TrainingOptions):
     """How each network is trained."""
 
-    epochs: PositiveFloat = 15.0
+    epochs: PositiveFloat = 12.0
     """How often every text is read."""
     batch_size: PositiveInt = 128
     """Texts of a step; above 128 an LSTM is slower on a GPU."""
-    rate: PositiveFloat = 2e-3
+    rate: PositiveFloat = 3e-3
     """Learning rate of the encoder."""
-    bottleneck_rate: PositiveFloat = 2e-3
+    bottleneck_rate: PositiveFloat = 3e-3
     """Learning rate of the layers that labels share."""
-    head_rate: PositiveFloat = 1e-2
+    head_rate: PositiveFloat = 2e-2
     """Learning rate of the labels' weights: they begin with even attention and have far to go."""
     decay: float = Field(0.0, ge=0)
     """Weight decay, of all but biases."""
-    clip_norm: PositiveFloat | None = 5.0
-    """Largest norm of all gradients together."""
+    clip_norm: PositiveFloat | None = 50.0
+    """Largest norm of all gradients together; of a sum over labels it is seldom below 5."""
     compile: Literal["auto", "on", "off"] = "off"
     """Start whole passes at once on a GPU (CUDA graphs), for which batches are padded to a few widths."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from longtail.data.dataset import Split
 from longtail.labels.teacher import Teacher, TeacherOptions
@@ -47,14 +47,25 @@ class TReaderXMLOptions(NetworkOptions):
     """Whether scopes are read; without, the network reads texts alone."""
     scope: TeacherOptions = TeacherOptions()
     """Which labels make the scope of a text."""
-    dropout: float = Field(0.5, ge=0, lt=1)
+    dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout of the text vector."""
     loss: Literal["paper", "fixed"] = "fixed"
     """`fixed`: each label by itself (BCE of its logit). `paper`: a softmax over labels, then a sigmoid of that."""
     labels: TableOptions = TableOptions()
     """How the labels' weights are kept and trained; `fixed` only."""
-    training: TrainingOptions = TrainingOptions()
-    """How the network is trained."""
+    training: TrainingOptions = TrainingOptions(
+        epochs=8.0, batch_size=128, rate=3e-3, word_rate=1e-2, head_rate=4e-3, decay=0.0
+    )
+    """How the network is trained; these rates are for word vectors that begin at random. A transformer wants others
+    (`rate` 1e-4, `head_rate` 2e-3)."""
+
+    @model_validator(mode="after")
+    def _votes_have_a_place(self) -> Self:
+        if self.loss == "paper" and self.teacher and self.scope.votes:
+            raise ValueError(
+                f"scope.votes must be 0 with loss 'paper', where they have no place, got {self.scope.votes}"
+            )
+        return self
 
 
 @METHODS.register("treaderxml")

@@ -4,12 +4,15 @@
             or packed, one text after the other: ids (N,), edges (B + 2,), targets
     Targets rows (n,), labels (n,): text `rows[i]` of the batch has label `labels[i]`; sorted by label
 
+Votes are targets with a value each: what is added to the logits of labels before anything is learned.
+
 The ids of targets are also at hand on the host, so that shapes and cuts never make the device wait.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +36,7 @@ class Targets:
     host_labels: NDArray[np.int64]  # (n,)
     n_texts: int
     texts: NDArray[np.int64]  # (n_texts,) which training texts these are
+    values: Tensor | None = None  # (n,) float32; of votes alone
 
     @classmethod
     def of(cls, labels: LabelMatrix, texts: NDArray[np.int64]) -> Targets:
@@ -45,20 +49,27 @@ class Targets:
             torch.from_numpy(host_rows), torch.from_numpy(host_labels), host_rows, host_labels, len(texts), texts
         )
 
+    @classmethod
+    def votes(cls, votes: Any, texts: NDArray[np.int64]) -> Targets:
+        """What is added to the logits (n_texts, n_labels; sparse) of the given texts, on the host."""
+        own = votes[texts]
+        order = np.argsort(own.indices, kind="stable")
+        rows = np.repeat(np.arange(len(texts)), np.diff(own.indptr))[order]
+        labels, values = own.indices[order].astype(np.int64), torch.from_numpy(own.data[order])
+        return cls(torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, len(texts), texts, values)
+
     def to(self, device: torch.device) -> Targets:
         """On a device."""
-        if device.type == "cpu":
-            return self
-        rows = self.rows.pin_memory().to(device, non_blocking=True)
-        labels = self.labels.pin_memory().to(device, non_blocking=True)
-        return Targets(rows, labels, self.host_rows, self.host_labels, self.n_texts, self.texts)
+        values = None if self.values is None else _on(device, self.values)
+        return replace(self, rows=_on(device, self.rows), labels=_on(device, self.labels), values=values)
 
     def part(self, start: int, stop: int) -> Targets:
         """Those of the texts `start` to `stop` of the batch."""
         inside = np.flatnonzero((self.host_rows >= start) & (self.host_rows < stop))
         host_rows, host_labels = self.host_rows[inside] - start, self.host_labels[inside]
         rows, labels = torch.from_numpy(host_rows), torch.from_numpy(host_labels)
-        return Targets(rows, labels, host_rows, host_labels, stop - start, self.texts[start:stop])
+        values = None if self.values is None else self.values[torch.from_numpy(inside)]
+        return Targets(rows, labels, host_rows, host_labels, stop - start, self.texts[start:stop], values)
 
     def spans(self, edges: NDArray[np.int64]) -> list[tuple[int, int]]:
         """For neighbouring labels between each two `edges`: where their targets begin and end."""
@@ -83,6 +94,7 @@ class Batch:
     edges: Tensor | None = None  # (B + 2,) int32: where packed texts begin, where the last one ends, and N
     multiple: int = 1
     """N of packed texts is a multiple of this: few shapes."""
+    votes: Targets | None = None
 
     @classmethod
     def of(
@@ -93,16 +105,21 @@ class Batch:
         full = bool((lengths == width).all())
         mask = None if full else torch.from_numpy(np.arange(width) < lengths[:, None])
         scope = None if tokens.scope is None else _scope(tokens.scope, texts, pad_id)
-        return cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None, scope)
+        made = cls(torch.from_numpy(ids), mask, Targets.of(labels, texts) if labels else None, scope)
+        return made._with_votes(tokens, texts)
 
     @classmethod
     def packed(
         cls, tokens: TokenRows, texts: NDArray[np.int64], multiple: int, labels: LabelMatrix | None = None
     ) -> Batch:
         """The given texts one after the other, on the host."""
-        own = tokens.take(texts)
+        own = replace(tokens, scope=None, votes=None).take(texts)
         ids = torch.from_numpy(own.ids.astype(np.int32))
-        return _packed(ids, torch.from_numpy(own.ptr), multiple, Targets.of(labels, texts) if labels else None)
+        made = _packed(ids, torch.from_numpy(own.ptr), multiple, Targets.of(labels, texts) if labels else None)
+        return made._with_votes(tokens, texts)
+
+    def _with_votes(self, tokens: TokenRows, texts: NDArray[np.int64]) -> Batch:
+        return self if tokens.votes is None else replace(self, votes=Targets.votes(tokens.votes, texts))
 
     def __len__(self) -> int:
         return int(self.ids.shape[0] if self.edges is None else self.edges.shape[0] - 2)
@@ -116,20 +133,21 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """On a device, without waiting for it."""
-        targets = self.targets.to(device) if self.targets else None
+        targets, votes = (part.to(device) if part else None for part in (self.targets, self.votes))
         mask, edges = (None if part is None else _on(device, part) for part in (self.mask, self.edges))
         scope = None if self.scope is None else _on(device, self.scope).long()
         ids = _on(device, self.ids).long()
-        return replace(self, ids=ids, mask=mask, targets=targets, scope=scope, edges=edges)
+        return replace(self, ids=ids, mask=mask, targets=targets, scope=scope, edges=edges, votes=votes)
 
     def part(self, start: int, stop: int) -> Batch:
         """Texts `start` to `stop`, of a batch on the host."""
-        targets = self.targets.part(start, stop) if self.targets else None
+        targets, votes = (part.part(start, stop) if part else None for part in (self.targets, self.votes))
         if self.edges is not None:
             ptr = self.edges[start : stop + 1]
-            return _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple, targets)
+            made = _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple, targets)
+            return replace(made, votes=votes)
         mask, scope = (None if part is None else part[start:stop] for part in (self.mask, self.scope))
-        return Batch(self.ids[start:stop], mask, targets, scope)
+        return Batch(self.ids[start:stop], mask, targets, scope, votes=votes)
 
 
 def _packed(ids: Tensor, ptr: Tensor, multiple: int, targets: Targets | None) -> Batch:

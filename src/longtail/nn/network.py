@@ -6,6 +6,7 @@ batch  ->  text vectors (B, width)  ->  dropout  ->  head
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,11 +36,11 @@ class Network(nn.Module):
         if batch.targets is None:
             raise ValueError("a loss needs targets")
         vectors = self.dropout((self.encode or self.encoder)(*batch.inputs))
-        return self.head.loss(vectors, batch.targets, share, show)
+        return self.head.loss(vectors, batch.targets, share, show, **_voted(batch))
 
     def top_k(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """Scores and places of the best labels."""
-        return self.head.top_k(self.encoder(*batch.inputs), k)
+        return self.head.top_k(self.encoder(*batch.inputs), k, **_voted(batch))
 
     def lightened(self, precision: Precision) -> Network:
         """The same head behind a lighter copy of the encoder: for use."""
@@ -52,7 +53,7 @@ class Network(nn.Module):
             if not parameter.requires_grad:
                 continue
             part, _, rest = name.partition(".")
-            group = self.head.group_of(rest) if part == "head" else "encoder"
+            group = self.head.group_of(rest) if part == "head" else self.encoder.group_of(rest)
             decays = not any(word in name.lower() for word in _NO_DECAY) and parameter.ndim > 1
             found.setdefault((group, decays), []).append(parameter)
         return [
@@ -79,6 +80,11 @@ class Network(nn.Module):
         own = {id(parameter) for parameter in self.head.parameters()}
         own |= {id(table.weight) for table in self.encoder.tables().values()}
         return {n: p for n, p in self.named_parameters() if p.requires_grad or id(p) in own}
+
+
+def _voted(batch: Batch) -> dict[str, Any]:
+    """Votes for a head that is given some."""
+    return {} if batch.votes is None else {"votes": batch.votes}
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -27,4 +27,4 @@ def dropped(states: Tensor, share: float, seed: Tensor) -> Tensor:
     if not share:
         return states
     kept = (random_bits(states, seed) & _LOW) >= round(share * (1 << _BITS))
-    return torch.where(kept, states / (1 - share), 0)
+    return torch.where(kept, states * (1 / (1 - share)), 0)

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from longtail.errors import ConfigError
 from longtail.nn.batch import Targets
 from longtail.nn.heads.candidates import Fetched, Gathered
 from longtail.nn.heads.table import RowWork, Work
@@ -53,6 +54,8 @@ def same_everywhere(value: int) -> bool:
 
 def _scored(works: Sequence[Work]) -> list[RowWork]:
     """Works above all rows of a table."""
+    if any(work.votes is not None for work in works):
+        raise ConfigError("scope.votes must be 0 where several processes train; use one, or leave the votes out")
     own = _joined([work.targets for work in works])
     facts = _from_all(np.array([len(own.texts), len(own.labels)]))
     counts = [int(fact[0]) for fact in facts]
@@ -67,7 +70,7 @@ def _scored(works: Sequence[Work]) -> list[RowWork]:
         texts, rows, labels = np.split(numbers[: n_texts + 2 * n_targets], [n_texts, n_texts + n_targets])
         host = torch.from_numpy(rows), torch.from_numpy(labels), rows, labels
         targets = Targets(*host, int(n_texts), texts).to(first.vectors.device)
-        own_part = dict(zip(names, found, strict=True))
+        own_part: dict[str, Any] = dict(zip(names, found, strict=True))
         made.append(Work(targets=targets, n_step=first.n_step * len(facts), **own_part))
     return made
 

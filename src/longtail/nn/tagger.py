@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ class Tagger:
                 made.load_state_dict(start.network.encoder.state_dict())
             network = make_network(made, make_head(made.width), dropout)
             tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
-            tokens = tokens if scope is None else made.with_scope(tokens, scope)
+            tokens = tokens if scope is None else _with_scope(made, tokens, scope)
             _tell_cut(tokens, made.tokeniser.max_tokens)
             places = _as_places(labels, network.head)
             network.head.begin(places)
@@ -122,7 +122,7 @@ class Tagger:
     def tokens(self, texts: pa.Table, progress: Progress = SILENT, scope: Scope | None = None) -> TokenRows:
         """Texts as ids, with their scopes."""
         tokens = tokenise(texts, self.tokeniser, self.options.tokens.columns, progress)
-        return tokens if scope is None else self.network.encoder.with_scope(tokens, scope)
+        return tokens if scope is None else _with_scope(self.network.encoder, tokens, scope)
 
     def top_k(self, texts: pa.Table, k: int, run: Run | None = None, scope: Scope | None = None) -> TopK:
         """The k best labels of each text."""
@@ -195,6 +195,11 @@ def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDAr
     drawn = np.random.default_rng([seed, 2]).permutation(n_texts)
     n_held = max(1, min(VALIDATION_TEXTS, int(n_texts * training.validation)))
     return np.sort(drawn[n_held:]), np.sort(drawn[:n_held])
+
+
+def _with_scope(encoder: Encoder, tokens: TokenRows, scope: Scope) -> TokenRows:
+    """Texts with the labels of their scopes, as the encoder reads them, and with their neighbours' votes."""
+    return replace(encoder.with_scope(tokens, scope), votes=scope.votes)
 
 
 def _as_places(labels: LabelMatrix, head: Head) -> LabelMatrix:

@@ -26,6 +26,9 @@ class TrainingOptions(Options):
     """Texts that are on the device at once; a step adds up as many of these as it needs. Halved when memory ends."""
     rate: PositiveFloat = 1e-4
     """Learning rate of the encoder."""
+    word_rate: PositiveFloat | None = None
+    """Learning rate of word vectors, where an encoder has some of its own; by default the encoder's. A word is in few
+    texts, so that vectors that begin at random want a higher one."""
     bottleneck_rate: PositiveFloat = 1e-3
     """Learning rate of layers between encoder and labels."""
     head_rate: PositiveFloat = 2e-3
@@ -63,4 +66,5 @@ class TrainingOptions(Options):
     @property
     def rates(self) -> dict[str, float]:
         """Learning rate of each parameter group."""
-        return {"encoder": self.rate, "bottleneck": self.bottleneck_rate, "head": self.head_rate}
+        words = self.rate if self.word_rate is None else self.word_rate
+        return {"encoder": self.rate, "words": words, "bottleneck": self.bottleneck_rate, "head": self.head_rate}

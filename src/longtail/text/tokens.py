@@ -45,6 +45,8 @@ class TokenRows:
     """Texts that were longer than the limit."""
     scope: TokenRows | None = None
     """A second input of each text: ids that say which labels may be its own. Rows may be empty."""
+    votes: Any | None = None
+    """(n_texts, n_labels) sparse float32: what is added to the logits of labels."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -56,7 +58,8 @@ class TokenRows:
     def take(self, rows: NDArray[Any]) -> TokenRows:
         """The given texts, in the given order."""
         scope = None if self.scope is None else self.scope.take(rows)
-        return replace(self._runs(self.ptr[rows], self.lengths()[rows]), scope=scope)
+        votes = None if self.votes is None else self.votes[rows]
+        return replace(self._runs(self.ptr[rows], self.lengths()[rows]), scope=scope, votes=votes)
 
     def part(self, first: NDArray[Any] | int, last: NDArray[Any]) -> TokenRows:
         """Tokens `first` to `last` of each text."""

@@ -96,6 +96,10 @@ class Encoder(nn.Module):
             self._names = scope.names, TokenRows(ids, ptr)
         return self._names[1]
 
+    def group_of(self, name: str) -> str:
+        """The parameter group (learning rate) that a parameter of this encoder belongs to."""
+        return "encoder"
+
     def tables(self) -> dict[str, RowTable]:
         """What trains itself, by attribute: its optimiser's memory belongs into a checkpoint."""
         return {}

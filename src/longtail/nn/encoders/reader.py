@@ -65,6 +65,9 @@ class ReaderOptions(WordEncoderOptions):
     pooling: Literal["apart", "pool", "flatten"] = "apart"
     """How many vectors become one: largest and mean of each number, over the text and over the scope `apart`, or over
     all places (`pool`), where a text of hundreds of words drowns the few of its scope; or all side by side."""
+    raw: bool = True
+    """Also put the mean of the words' own vectors into a text's vector: attention squashes what it makes of them. The
+    paper has none."""
     bottleneck: PositiveInt = 512
     """Width of a text's vector."""
     dropout_words: float = Field(0.2, ge=0, lt=1)
@@ -87,6 +90,7 @@ class Reader(WordEncoder):
         n_places = options.scope_words + self.tokeniser.max_tokens
         self.bottleneck = nn.Linear(n_places * d if options.pooling == "flatten" else 2 * d, options.bottleneck)
         self.width = options.bottleneck
+        self.raw = nn.Linear(d, options.bottleneck, bias=False) if options.raw else None
         self.scope: _Side | None = None
         if options.scope_words:
             self.scope = _Side(options, d, options.scope_words, back)
@@ -106,15 +110,22 @@ class Reader(WordEncoder):
 
     def forward(self, ids: Tensor, mask: Tensor | None, scope: Tensor | None = None) -> Tensor:
         """See `Encoder.forward`; `scope` (B, S) are the words of the labels of each text's scope."""
-        states = self.text(self.vectors_of(ids, mask), mask)
+        vectors = self.vectors_of(ids, mask)
+        states = self.text(vectors, mask)
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+        found = self._both(states, mask, real, scope)
+        return found if self.raw is None else found + self.raw(_mean(self.text.dropout(vectors), real))
+
+    def _both(self, states: Tensor, mask: Tensor | None, real: Tensor, scope: Tensor | None) -> Tensor:
+        """What the text's states and the scope make together, (B, width)."""
+        n_words = states.shape[1]
         if scope is None:
-            return self._pooled(self.interaction(states, mask), real, ids.shape[1])
+            return self._pooled(self.interaction(states, mask), real, n_words)
         if self.scope is None:
             raise ConfigError("encoder.scope_words must be at least 1 to read a label scope, got 0")
         known, has = self.scope_vectors(scope)
         states, real = torch.cat([self.scope(known, has), states], 1), torch.cat([has, real], 1)
-        return self._pooled(self.interaction(states, real), real, ids.shape[1])
+        return self._pooled(self.interaction(states, real), real, n_words)
 
     def scope_vectors(self, scope: Tensor) -> tuple[Tensor, Tensor]:
         """E_y (B, T_y, d), and which of its places have a word (B, T_y): the first ones, at least one."""
@@ -256,9 +267,14 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Te
 
 def _summary(states: Tensor, real: Tensor) -> Tensor:
     """Largest and mean of real places: (B, T, d) -> (B, 2 d)."""
-    weight = real[..., None].to(states.dtype)
     most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
-    return torch.cat([most, (states * weight).sum(1) / weight.sum(1).clamp(min=1)], 1)
+    return torch.cat([most, _mean(states, real)], 1)
+
+
+def _mean(states: Tensor, real: Tensor) -> Tensor:
+    """Mean of real places: (B, T, d) -> (B, d)."""
+    weight = real[..., None].to(states.dtype)
+    return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
 
 
 def waves(n: int, width: int, device: torch.device) -> Tensor:

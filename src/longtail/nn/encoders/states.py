@@ -42,7 +42,7 @@ class StatesOptions(RecurrentOptions):
     """Units of the LSTM in each direction; a state has twice as many numbers."""
     dropout_words: float = Field(0.2, ge=0, lt=1)
     """Share of the numbers of word vectors that is dropped in training."""
-    dropout: float = Field(0.5, ge=0, lt=1)
+    dropout: float = Field(0.4, ge=0, lt=1)
     """Share of the numbers of states that is dropped in training, after each LSTM."""
 
 

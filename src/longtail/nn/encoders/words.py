@@ -89,6 +89,10 @@ class WordEncoder(Encoder):
         """See `Encoder.facts`."""
         return {"n_words": len(self.tokeniser.words), "n_found": self.n_found, "word_width": self.word_width}
 
+    def group_of(self, name: str) -> str:
+        """Word vectors learn at their own rate."""
+        return "words" if name.startswith("embedding.") else super().group_of(name)
+
     def vectors_of(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """The vectors of words (B, T, word_width); zeros where there is no word, whatever id stands there."""
         vectors: Tensor = self.embedding(ids)

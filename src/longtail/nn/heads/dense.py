@@ -42,12 +42,14 @@ class Dense(Head):
         """See `Head.begin`."""
         self.table.begin(places.texts_per_label(), places.n_texts)
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """See `Head.loss`; the sum over labels, which Adam cannot tell from their mean."""
+    def loss(
+        self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False, votes: Targets | None = None
+    ) -> Tensor:
+        """See `Head.loss`; the sum over labels, which Adam cannot tell from their mean. `votes` are added to logits."""
         plain = vectors.detach().to(working_dtype(vectors))
         with torch.autocast(vectors.device.type, enabled=False):
             sums = self.table.log_sums(plain, targets) if self.table.loss_kind == "softmax" else None
-            work = Work(plain, targets, n_step=len(vectors) / share, sums=sums)
+            work = Work(plain, targets, n_step=len(vectors) / share, sums=sums, votes=votes)
             gradient, value = self.table.gradient(work, show)
         if torch.is_grad_enabled():
             self.works.append(work)
@@ -63,9 +65,9 @@ class Dense(Head):
         """See `Head.forget`."""
         self.works = []
 
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def top_k(self, vectors: Tensor, k: int, votes: Targets | None = None) -> tuple[Tensor, Tensor]:
         """See `Head.top_k`: exact, over all labels."""
-        logits, places = best_of(self.table, vectors, k)
+        logits, places = best_of(self.table, vectors, k, votes)
         return self._scores(logits, vectors), places
 
     def _scores(self, logits: Tensor, vectors: Tensor) -> Tensor:
@@ -87,12 +89,12 @@ class Dense(Head):
         return {"n_labels": self.n_labels, "n_weights": self.table.weight.numel()}
 
 
-def best_of(table: LabelTable, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def best_of(table: LabelTable, vectors: Tensor, k: int, votes: Targets | None = None) -> tuple[Tensor, Tensor]:
     """Logits and rows of the k best rows of a table, best first; equal ones among them by row."""
     best, rows = None, None
     vectors = vectors.to(working_dtype(vectors))  # while autocast is still on
     with torch.autocast(vectors.device.type, enabled=False):
-        for start, logits in table.logits(vectors):
+        for start, logits in table.logits(vectors, votes):
             values, places = _top(logits, k)
             places = places + start
             best = values if best is None else torch.cat([best, values], 1)

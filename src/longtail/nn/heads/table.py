@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -78,10 +79,11 @@ class Work:
     weights: Tensor | None = None  # (B,) how much each text counts for the rows; None: all count 1
     allowed: Tensor | None = None  # (B, n_groups) bool: groups of rows that take part; None: all
     sums: Tensor | None = None  # (B,) softmax: see `log_sums`
+    votes: Targets | None = None  # what is added to logits
 
     def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
         """See `RowWork`."""
-        for chunk in table.chunks(self.targets, self.vectors.dtype):
+        for chunk in table.chunks(self.targets, self.vectors.dtype, self.votes):
             allowed = table.allowed_in(chunk, self.allowed)
             signal = _signal(table.loss_kind, _logits(self.vectors, chunk), chunk, allowed, self.sums)
             if self.weights is not None:
@@ -173,7 +175,7 @@ class LabelTable(nn.Module):
         vectors = work.vectors
         made = torch.zeros(vectors.shape, device=vectors.device)
         value = torch.zeros(len(vectors), device=vectors.device) if show else None
-        for chunk in self.chunks(work.targets, vectors.dtype):
+        for chunk in self.chunks(work.targets, vectors.dtype, work.votes):
             logits = _logits(vectors, chunk)
             allowed = self.allowed_in(chunk, work.allowed)
             if value is not None:
@@ -203,10 +205,10 @@ class LabelTable(nn.Module):
             if self.bias is not None:
                 apply(self.bias[rows], self._moments("bias", rows), of_bias, scale, for_bias, momentum)
 
-    def logits(self, vectors: Tensor) -> Iterator[tuple[int, Tensor]]:
+    def logits(self, vectors: Tensor, votes: Targets | None = None) -> Iterator[tuple[int, Tensor]]:
         """First row and logits (B, n_chunk) float32 of each chunk: weights are used as they are stored, not rounded."""
         vectors = vectors.to(self.weight.dtype if vectors.is_cuda else torch.float32)
-        for chunk in self.chunks(None, vectors.dtype):
+        for chunk in self.chunks(None, vectors.dtype, votes):
             yield chunk.rows.start, _logits(vectors, chunk, exact=True)
 
     def state(self) -> dict[str, Tensor]:
@@ -220,20 +222,26 @@ class LabelTable(nn.Module):
             name: value.to(self.weight.device, copy=True) for name, value in state.items() if name != "n_updates"
         }
 
-    def chunks(self, targets: Targets | None, kind: torch.dtype) -> Iterator[_Chunk]:
-        """Neighbouring rows as numbers of a kind, with the targets that lie among them."""
-        spans = targets.spans(self.edges) if targets else [(0, 0)] * (len(self.edges) - 1)
+    def chunks(self, targets: Targets | None, kind: torch.dtype, votes: Targets | None = None) -> Iterator[_Chunk]:
+        """Neighbouring rows as numbers of a kind, with the targets and votes that lie among them."""
+        nothing = [(0, 0)] * (len(self.edges) - 1)
+        spans, voted = (part.spans(self.edges) if part else nothing for part in (targets, votes))
         offset, counts = self.offset, None
         if targets is not None and self.loss_kind == "softmax":
             ones = torch.ones(len(targets.rows), device=targets.rows.device)
             counts = torch.zeros(targets.n_texts, device=ones.device).index_add_(0, targets.rows, ones)
-        for start, stop, (first, last) in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), spans, strict=True):
+        for (start, stop), (first, last), among in zip(pairwise(self.edges.tolist()), spans, voted, strict=True):
             rows = slice(start, stop)
             hits = shares = None
+            offsets = None
+            if votes is not None and votes.values is not None and among[1] > among[0]:
+                some = slice(*among)
+                offsets = votes.rows[some], votes.labels[some] - start, votes.values[some]
             if targets is not None and last > first:
                 hits = targets.rows[first:last], targets.labels[first:last] - start
                 shares = 1 / counts[hits[0]] if counts is not None else None
-            yield _Chunk(rows, self.weight[rows].to(kind), None if offset is None else offset[rows], hits, shares)
+            bias = None if offset is None else offset[rows]
+            yield _Chunk(rows, self.weight[rows].to(kind), bias, hits, shares, offsets)
 
     def allowed_in(self, chunk: _Chunk, allowed: Tensor | None) -> Tensor | None:
         """Which rows of a chunk take part, (B, n_groups, 1) for a view of the logits by group."""
@@ -264,16 +272,23 @@ class _Chunk(NamedTuple):
     """Texts that have a label among them, and its place in the chunk."""
     shares: Tensor | None
     """softmax: of each of these, one by how many labels the text has."""
+    votes: tuple[Tensor, Tensor, Tensor] | None = None
+    """Texts, places in the chunk, and what is added to their logits."""
 
 
 def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
     """(B, n_chunk) in the type of the vectors; with `exact` in float32 on a GPU, without rounding the sums."""
     if exact and vectors.is_cuda and vectors.dtype != torch.float32:
         logits = torch.mm(vectors, chunk.weight.T, out_dtype=torch.float32)
-        return logits if chunk.bias is None else logits + chunk.bias
-    if chunk.bias is None:
-        return vectors @ chunk.weight.T
-    return torch.addmm(chunk.bias.to(vectors.dtype), vectors, chunk.weight.T)
+        logits = logits if chunk.bias is None else logits + chunk.bias
+    elif chunk.bias is None:
+        logits = vectors @ chunk.weight.T
+    else:
+        logits = torch.addmm(chunk.bias.to(vectors.dtype), vectors, chunk.weight.T)
+    if chunk.votes is not None:
+        *places, values = chunk.votes
+        logits.index_put_(tuple(places), values.to(logits.dtype), accumulate=True)
+    return logits
 
 
 def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None, sums: Tensor | None = None) -> Tensor:
