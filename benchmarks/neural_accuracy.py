@@ -34,12 +34,12 @@ TRAINING = {"epochs": 12.0, "batch_size": 64, "rate": 1.5e-4, "head_rate": 4e-3,
 def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str, Any]]]:
     """Method and options of each row; `vectors` is a file of word vectors."""
     reader = {"model": encoder, "kind": "transformer", "tokens": {"max_tokens": 512}, "attention_dropout": 0.0}
-    five = {**reader, "n_layers": 5}
+    five, short = {**reader, "n_layers": 5}, {**reader, "tokens": {"max_tokens": 256}}
     glove = {"source": vectors, "spread": 0.5} if vectors else {}
     return {
         "lightxml": ("lightxml", {"encoders": [five], "dropout": 0.2, "training": TRAINING}),
-        "aplc-xlnet": ("aplc-xlnet", {"encoder": five, "training": {**TRAINING, "epochs": 9.0}}),
-        "xbert": ("xbert", {"recalls": [reader], "matcher": {"training": {**TRAINING, "epochs": 4.0}}}),
+        "aplc-xlnet": ("aplc-xlnet", {"encoder": five, "training": {**TRAINING, "epochs": 8.0}}),
+        "xbert": ("xbert", {"recalls": [short], "matcher": {"training": {**TRAINING, "epochs": 3.0}}}),
         "linear": ("linear", {}),
         "knn": ("knn", {}),
         "attentionxml": ("attentionxml", {"encoder": {"vectors": glove}}),
@@ -123,7 +123,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     given.out.mkdir(parents=True, exist_ok=True)
     once()
-    for row in [f"{row}~{seed}" if seed else row for row in given.only for seed in range(given.seeds)]:
+    for row in [f"{row}~{seed}" if seed else row for seed in range(given.seeds) for row in given.only]:
         name, _, seed = row.partition("~")
         own = [s.partition(":")[2] if s.split("=")[0].count(":") else s for s in given.settings if _meant(s, name)]
         method, options = variants(given.encoder, given.vectors)[name]

@@ -114,7 +114,7 @@ def bert_base_5() -> Transformer:
 
 
 def e5(folder: str) -> Transformer:
-    options = TransformerOptions.of({"model": folder, "n_layers": 5})
+    options = TransformerOptions.of({"model": folder, "n_layers": 5, "attention_dropout": 0.0})
     import pyarrow as pa
 
     return Transformer.create(options, pa.table({"text": ["a"]}))
@@ -234,15 +234,15 @@ def check(found: dict[str, Any]) -> None:
 def amazon_encoder(found: dict[str, Any]) -> None:
     texts = random_texts(N_TEXTS, 128, N_LABELS)
     found["plain 128x256"] = plain_rate(bert_base(), 128, 256)
-    found["encoder 128x256"] = train_rate(bert_base(), NoLabels(), *texts, 256, 101)
-    found["encoder5 128x256"] = train_rate(bert_base_5(), NoLabels(), *texts, 256, 101)
+    found["encoder 128x256"] = train_rate(bert_base(), NoLabels(), *texts, 256, 61)
+    found["encoder5 128x256"] = train_rate(bert_base_5(), NoLabels(), *texts, 256, 61)
 
 
 def amazon_dense(found: dict[str, Any]) -> None:
     texts = random_texts(N_TEXTS, 128, N_LABELS)
     for batch_size in (256, 64):
         head = Dense(768, N_LABELS, CHEAP)
-        found[f"dense 128x{batch_size}"] = train_rate(bert_base(), head, *texts, batch_size, 101, head_rate=0.05)
+        found[f"dense 128x{batch_size}"] = train_rate(bert_base(), head, *texts, batch_size, 61, head_rate=0.05)
 
 
 def amazon_shortlist(found: dict[str, Any]) -> None:
@@ -255,7 +255,7 @@ def amazon_shortlist(found: dict[str, Any]) -> None:
         place[head.order[real]] = real
         places = labels.renumber(place, len(head.order))
         found[f"shortlist 128x{batch_size}"] = train_rate(
-            bert_base_5(), head, tokens, places, batch_size, 101, dropout=0.5, head_rate=0.05
+            bert_base_5(), head, tokens, places, batch_size, 61, dropout=0.5, head_rate=0.05
         )
 
 
@@ -269,13 +269,14 @@ def eurlex(found: dict[str, Any], tokens_file: str, folder: str) -> None:
     stored = np.load(tokens_file)
     tokens = TokenRows(stored["train_ids"], stored["train_ptr"])
     labels = LabelMatrix(stored["train_label_ptr"], stored["train_labels"], int(stored["n_labels"]))
-    for batch_size in (64,):
+    for batch_size in (64, 128):
+        steps = 161 if batch_size == 64 else 101, 2
         found[f"eurlex encoder 512x{batch_size}"] = train_rate(
-            e5(folder), NoLabels(), tokens, labels, batch_size, 301, 5
+            e5(folder), NoLabels(), tokens, labels, batch_size, *steps
         )
         head = Dense(5 * 384, labels.n_labels)
         found[f"eurlex dense 512x{batch_size}"] = train_rate(
-            e5(folder), head, tokens, labels, batch_size, 301, 5, 0.5, averaging={"kind": "ema"}
+            e5(folder), head, tokens, labels, batch_size, *steps, 0.2, averaging={"kind": "ema"}
         )
 
 

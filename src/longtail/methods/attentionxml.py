@@ -36,7 +36,7 @@ from longtail.types import TopK
 class AttentionTraining(TrainingOptions):
     """How each network is trained."""
 
-    epochs: PositiveFloat = 12.0
+    epochs: PositiveFloat = 10.0
     """How often every text is read."""
     batch_size: PositiveInt = 128
     """Texts of a step; above 128 an LSTM is slower on a GPU."""
