@@ -6,8 +6,8 @@
 It stands in for the library's own layer, with the same weights under the same names, and does four things for speed.
 Packed texts have neither padding nor masks, with which attention takes three times as long. Where the first token
 stands for a text, the last layer is computed for it alone: the others are looked at (keys and values) but ask nothing,
-and go through no further products. States are kept in the numbers they came in; norms are computed in float32. And
-dropout of packed texts is drawn by hashing (`nn/noise`).
+and go through no further products. Packed states are kept in the numbers they came in, while norms are computed in
+float32. And dropout of packed texts is drawn by hashing (`nn/noise`).
 """
 
 from __future__ import annotations
@@ -51,24 +51,41 @@ class _Layer:
     """Whether only first tokens are computed."""
 
     def forward(self, states: Tensor, attention_mask: Tensor | Runs | None = None, *_: Any, **__: Any) -> Tensor:
+        if isinstance(attention_mask, Runs):
+            return self._packed(states, attention_mask)
         own = self.attention.self
-        runs = attention_mask if isinstance(attention_mask, Runs) else None
-        asking = states
+        asking = states[:, :1] if self.alone else states
+        query, key, value = (self._heads(part) for part in (own.query(asking), own.key(states), own.value(states)))
+        seen = _attend(query, key, value, attention_mask, own.dropout.p if self.training else 0.0)
+        attended = self.attention.output(seen.flatten(-2), asking)
+        made: Tensor = self.output(self.intermediate(attended), attended)
+        return made
+
+    def _packed(self, states: Tensor, runs: Runs) -> Tensor:
+        own, asking = self.attention.self, states
         if self.alone:
-            asking = states[:, :1] if runs is None else states[runs.starts]
-        if runs is not None and not self.alone:
-            query, key, value = _together(states, own.query, own.key, own.value)
-        else:
+            asking = states[runs.starts]
             query, key, value = own.query(asking), own.key(states), own.value(states)
-        query, key, value = (part.unflatten(-1, (own.num_attention_heads, -1)) for part in (query, key, value))
-        share = own.dropout.p if self.training else 0.0
-        if runs is None:
-            seen = _attend(query, key, value, attention_mask, share)  # type: ignore[arg-type]
         else:
-            seen = attend_runs(query, key, value, runs, self.alone, share)
-        seeds = (None, None) if runs is None or not self.training else (runs.seeds[0], runs.seeds[1])
-        attended = _added(self.attention.output, seen.flatten(-2), asking, seeds[0])
-        return _added(self.output, self.intermediate(attended), attended, seeds[1])
+            query, key, value = _together(states, own.query, own.key, own.value)
+        share = own.dropout.p if self.training else 0.0
+        query, key, value = self._heads(query), self._heads(key), self._heads(value)
+        seen = attend_runs(query, key, value, runs, self.alone, share)
+        attended = self._added(self.attention.output, seen.flatten(-2), asking, runs.seeds[0])
+        return self._added(self.output, self.intermediate(attended), attended, runs.seeds[1])
+
+    def _heads(self, states: Tensor) -> Tensor:
+        made: Tensor = states.unflatten(-1, (self.attention.self.num_attention_heads, -1))
+        return made
+
+    def _added(self, part: Any, made: Tensor, before: Tensor, seed: Tensor) -> Tensor:
+        """What a part makes of packed states, added to those before, and normed."""
+        made = part.dense(made)
+        if self.training:
+            made = dropped(made, part.dropout.p, seed)
+        norm = part.LayerNorm
+        shape, weights = norm.normalized_shape, (norm.weight.float(), norm.bias.float())
+        return F.layer_norm(made.float() + before.float(), shape, *weights, norm.eps).to(before.dtype)
 
 
 def shorten(layers: nn.ModuleList, alone: bool) -> None:
@@ -90,16 +107,6 @@ def _together(states: Tensor, *parts: nn.Linear) -> tuple[Tensor, ...]:
     weight = torch.cat([part.weight for part in parts])
     bias = torch.cat([part.bias for part in parts])
     return F.linear(states, weight, bias).chunk(len(parts), -1)
-
-
-def _added(part: Any, made: Tensor, before: Tensor, seed: Tensor | None) -> Tensor:
-    """What a part makes of states, added to those before, and normed; with a `seed` dropout is drawn by that."""
-    made = part.dense(made)
-    made = part.dropout(made) if seed is None else dropped(made, part.dropout.p, seed)
-    kept = made.float() + before.float()
-    norm = part.LayerNorm
-    normed = F.layer_norm(kept, norm.normalized_shape, norm.weight.float(), norm.bias.float(), norm.eps)
-    return normed.to(before.dtype)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, share: float) -> Tensor:
