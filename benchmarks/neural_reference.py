@@ -44,7 +44,7 @@ RATE, HEAD_RATE, N_LAYERS = 1e-4, 2e-3, 5
 class Data:
     """Tokens and labels as `neural_data.py` wrote them."""
 
-    def __init__(self, file: str, n_texts: int | None) -> None:
+    def __init__(self, file: str, n_texts: int | None, max_tokens: int = 512) -> None:
         stored = np.load(file)
         self.n_labels = int(stored["n_labels"])
         self.train = TokenRows(stored["train_ids"], stored["train_ptr"])
@@ -55,6 +55,7 @@ class Data:
             some, few = np.arange(n_texts), np.arange(min(n_texts, len(self.dev)))
             self.train, self.labels = self.train.take(some), self.labels.take(some)
             self.dev, self.truth = self.dev.take(few), self.truth.take(few)
+        self.train, self.dev = (part.part(0, np.minimum(part.lengths(), max_tokens)) for part in (self.train, self.dev))
 
     def judged(self, found: TopK) -> dict[str, float]:
         counts = np.bincount(self.labels.indices, minlength=self.n_labels)
@@ -169,9 +170,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--texts", type=int, help="the first so many texts only, for trying the script out")
+    parser.add_argument("--max-tokens", type=int, default=512, help="of each text no more are read")
     parser.add_argument("--only", nargs="*", choices=[*ROWS], default=[*ROWS])
     given = parser.parse_args()
-    data = Data(given.tokens, given.texts)
+    data = Data(given.tokens, given.texts, given.max_tokens)
     given.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
     for name in given.only:

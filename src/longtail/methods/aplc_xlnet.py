@@ -17,6 +17,7 @@ from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
 from longtail.nn.needs import Advice
 from longtail.nn.tagger import MakeHead
+from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 
@@ -24,12 +25,16 @@ from longtail.run import Run
 class APLCXLNetOptions(NetworkOptions):
     """Options of APLC-XLNet."""
 
-    encoder: TransformerOptions = TransformerOptions()
-    """What reads the texts; the paper's is xlnet-base-cased."""
+    encoder: TransformerOptions = TransformerOptions(n_layers=5, attention_dropout=0.0)
+    """What reads the texts; the paper's is the last layer of xlnet-base-cased."""
     buckets: BucketOptions = BucketOptions()
     """Where labels, ordered by frequency, are cut."""
     labels: AdaptiveOptions = AdaptiveOptions()
     """Shape and loss of the label layers."""
+    training: TrainingOptions = TrainingOptions(
+        epochs=8.0, batch_size=64, rate=1.5e-4, bottleneck_rate=2e-3, head_rate=4e-3
+    )
+    """How the network is trained."""
 
 
 @METHODS.register("aplc-xlnet")
