@@ -34,14 +34,16 @@ from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.points import WordPointOptions
-from longtail.text.vectors import DEFAULT_WIDTH
+from longtail.text.vectors import DEFAULT_WIDTH, TRAIN, WordVectorOptions
 from longtail.types import TopK
 
 
 class TReaderXMLOptions(NetworkOptions):
     """Options of TReaderXML."""
 
-    encoder: Annotated[ReaderOptions | TransformerOptions, Field(discriminator="kind")] = ReaderOptions()
+    encoder: Annotated[ReaderOptions | TransformerOptions, Field(discriminator="kind")] = ReaderOptions(
+        vectors=WordVectorOptions(source=TRAIN)
+    )
     """What reads the texts and their scopes: two attention readers, or a transformer."""
     teacher: bool = True
     """Whether scopes are read; without, the network reads texts alone."""
@@ -54,9 +56,9 @@ class TReaderXMLOptions(NetworkOptions):
     labels: TableOptions = TableOptions()
     """How the labels' weights are kept and trained; `fixed` only."""
     training: TrainingOptions = TrainingOptions(
-        epochs=8.0, batch_size=128, rate=3e-3, word_rate=1e-2, head_rate=4e-3, decay=0.0
+        epochs=8.0, batch_size=64, rate=3e-3, word_rate=2e-2, head_rate=1e-2, decay=0.0
     )
-    """How the network is trained; these rates are for word vectors that begin at random. A transformer wants others
+    """How the network is trained; these rates are for word vectors of its own. A transformer wants others
     (`rate` 1e-4, `head_rate` 2e-3)."""
 
     @model_validator(mode="after")
