@@ -15,6 +15,7 @@ from transformers import AutoModel
 
 from longtail.errors import ConfigError
 from longtail.nn.batch import Batch
+from longtail.nn.devices import compile_layers
 from longtail.nn.encoders.bert_layer import FAMILIES as BERT_LAYERS
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.heads.dense import Dense
@@ -373,3 +374,28 @@ def test_a_network_that_is_given_packed_texts_learns_what_padded_ones_teach(micr
         found.append(top_k_of(network, tokens, 5, 0))
     assert (found[0].labels == found[1].labels).mean() > 0.95
     assert np.sort(found[0].scores) == pytest.approx(np.sort(found[1].scores), abs=2e-3)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the kernel for packed texts is one of GPUs")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_packed_texts_on_a_gpu_have_the_vectors_and_gradients_of_padded_ones_in_float32(compiled: bool) -> None:
+    config = config_of("bert")
+    config.hidden_size, config.num_attention_heads, config.intermediate_size = 64, 2, 128
+    torch.manual_seed(0)
+    encoder = Transformer.from_config(config, TransformerOptions(n_layers=2), pieces()).cuda().eval()
+    ids, mask = (part.cuda() for part in padded(encoder))
+    rows = TokenRows(ids[mask].cpu().numpy(), np.append(0, np.cumsum(mask.sum(1).cpu().numpy())))
+    batch = Batch.packed(rows, np.arange(len(rows)), 16).to(torch.device("cuda"))
+    weight = torch.randn(len(ids), encoder.width, device="cuda")
+    found = []
+    for inputs, mixed in (((ids, mask), False), (batch.inputs, True)):
+        if compiled and mixed:
+            compile_layers(encoder.layers())
+        encoder.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, enabled=mixed):
+            vectors = encoder(*inputs)
+        (vectors.float() * weight).sum().backward()
+        gradient = torch.cat([part.grad.flatten() for part in encoder.parameters() if part.grad is not None])
+        found.append((vectors.detach().float(), gradient))
+    for one, two in zip(*found, strict=True):
+        assert float((one - two).norm() / one.norm()) < 0.02
