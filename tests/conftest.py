@@ -43,7 +43,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "training": {**training, "head_rate": 5e-2, "epochs": training["epochs"] + 5},
     },
     "aplc-xlnet": lambda encoder, training: {
-        "encoder": encoder,
+        "encoder": {**encoder, "n_layers": 1},
         "labels": {"bottleneck": 64},
         "training": {**training, "bottleneck_rate": 5e-3, "head_rate": 1e-2, "epochs": training["epochs"] + 10},
     },
