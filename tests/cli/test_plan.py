@@ -56,7 +56,7 @@ def test_what_will_not_fit_is_said_with_the_option_that_helps(longtail: Run, dat
 
 def test_a_network_is_planned_by_its_parts(longtail: Run, data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     how = ["--method", "lightxml", "--set", f'encoders.0.model="{tiny_encoder}"', "--set", "encoders.0.n_layers=1"]
-    found = longtail("plan", data, *how, "--json").json
+    found = longtail("plan", data, *how, "--set", "training.batch_size=16", "--json").json
     assert found["seconds"] > 0
     assert "encoder and its optimiser" in found["parts"]
     large = [*how, "--set", "training.batch_size=60"]
