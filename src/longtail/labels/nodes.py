@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.labels.frequency import log_odds
 from longtail.labels.index import LabelIndex
 from longtail.types import LabelMatrix
 
@@ -73,9 +74,7 @@ class Nodes:
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
         counts = np.bincount(self.right(texts, labels.indices) % (self.n + 1), minlength=self.n + 1)
         counts[self.n] = labels.n_texts
-        share = (counts[: self.n] + 0.5) / (counts[self.parent] + 1.0)
-        made: NDArray[np.float32] = np.log(share / (1 - share)).astype(np.float32)
-        return made
+        return log_odds(counts[: self.n], counts[self.parent])
 
     def _padded(self, ptr: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.diff(ptr)

@@ -201,11 +201,11 @@ class Transformer(Encoder):
         states = states.to(working_dtype(states))
         found: list[Tensor] = []
         seeds = torch.randint(1 << 31, (len(layers), 2), device=ids.device)
-        for layer, own in zip(layers, seeds, strict=True):
-            states = layer(states, Runs(edges, self.tokeniser.max_tokens, own))
+        runs = [Runs(edges, self.tokeniser.max_tokens, own) for own in seeds]
+        for layer, own in zip(layers, runs, strict=True):
+            states = layer(states, own)
             found.append(states)
-        starts = edges[:-1].long()
-        before = [state[starts] for state in reversed(found[-self.options.n_layers : -1])]
+        before = [state[runs[0].starts] for state in reversed(found[-self.options.n_layers : -1])]
         return torch.cat([states, *before], 1)[:-1]  # what fills up is no text
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:

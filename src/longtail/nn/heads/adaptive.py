@@ -36,6 +36,7 @@ from torch.autograd.function import once_differentiable
 
 from longtail.errors import ConfigError
 from longtail.labels.buckets import Buckets
+from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import Head
 from longtail.options import Options
@@ -102,9 +103,9 @@ class Adaptive(Head):
         counts, texts = places.texts_per_label(), np.repeat(np.arange(places.n_texts), places.labels_per_text())
         spans = list(pairwise(self.edges.tolist()))[1:]
         touched = [len(np.unique(texts[(places.indices >= start) & (places.indices < stop)])) for start, stop in spans]
-        self.prior.copy_(_log_odds(np.append(counts[: self.n_root], touched), places.n_texts))
+        self.prior.copy_(torch.from_numpy(log_odds(np.append(counts[: self.n_root], touched), places.n_texts)))
         for number, ((start, stop), n_texts) in enumerate(zip(spans, touched, strict=True)):
-            self.tails.get_buffer(f"{number}.prior").copy_(_log_odds(counts[start:stop], n_texts))
+            self.tails.get_buffer(f"{number}.prior").copy_(torch.from_numpy(log_odds(counts[start:stop], n_texts)))
 
     def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
         """Binary cross-entropy over the labels of the root and of the tails a text touches, and its other gates."""
@@ -239,12 +240,6 @@ class _Tail(nn.Module):
         narrow = self.narrow(inner)
         logits: Tensor = self.labels(narrow if self.norm is None else F.relu(self.norm(narrow)))
         return logits + self.prior
-
-
-def _log_odds(counts: NDArray[Any], n_texts: int) -> Tensor:
-    """The logits of shares of texts, none of them 0 or 1."""
-    share = (counts + 0.5) / (n_texts + 1.0)
-    return torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
 
 
 def tail_cost(gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
 from longtail.nn.heads.base import Head, working_dtype
@@ -129,9 +130,8 @@ class Labelwise(Head):
         """Set the bias of each row by how many of `n_texts` texts have its label."""
         if self.bias is None:
             return
-        share = (counts + 0.5) / (n_texts + 1.0)
         with torch.no_grad():
-            self.bias.copy_(torch.from_numpy(np.log(share / (1 - share)).astype(np.float32)))
+            self.bias.copy_(torch.from_numpy(log_odds(counts, n_texts)))
 
     def loss(
         self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False, mask: Tensor | None = None

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
+from longtail.labels.frequency import log_odds, smoothed_share
 from longtail.nn.batch import Targets
 from longtail.nn.noise import random_bits
 from longtail.options import Options
@@ -156,12 +157,14 @@ class LabelTable(nn.Module):
         """Set the bias by how many of the training texts each row has."""
         if self.bias is None or not self.options.prior:
             return
-        share = (counts + 0.5) / (n_texts + 1.0)
-        odds = {"bce": np.log(share / (1 - share)), "softmax": np.log(share)}.get(
-            self.loss_kind, np.full(len(share), -1.0)
-        )
+        if self.loss_kind == "bce":
+            begins = log_odds(counts, n_texts)
+        elif self.loss_kind == "softmax":
+            begins = np.log(smoothed_share(counts, n_texts)).astype(np.float32)
+        else:
+            begins = np.full(len(counts), -1, np.float32)
         with torch.no_grad():
-            self.bias.copy_(torch.from_numpy(odds.astype(np.float32)))
+            self.bias.copy_(torch.from_numpy(begins))
 
     def log_sums(self, vectors: Tensor, targets: Targets) -> Tensor:
         """Log of the sum of all exponents of logits, (B,) float32; inf for texts without labels: they teach nothing."""
