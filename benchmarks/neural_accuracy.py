@@ -1,10 +1,11 @@
 """How right the neural methods are on real data, one model each, with the time that training took.
 
     python benchmarks/neural_accuracy.py --data FOLDER --encoder FOLDER --out FOLDER [--only NAME ...] [--set A=B ...]
-                                         [--seeds 3] [--vectors FILE]
+                                         [--seeds 3] [--vectors FILE] [--against NAME ...]
 
 Trains on train and measures on dev. Options were chosen on the same dev (eurlex57k's test is left out of the shared
-data). Results are JSON and a table; labels that train lacks count as misses.
+data). Results are JSON and a table; labels that train lacks count as misses. With `--against`, each row is also set
+beside another row of the same seed: its gain with a 95 % interval, by a bootstrap over the texts of both.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from once import once
 
 from longtail.data import load_dataset
 from longtail.data.dataset import Split
-from longtail.evaluation import evaluate_model
+from longtail.evaluation import Evaluation, evaluate_model
 from longtail.methods import create_method
+from longtail.metrics import paired_difference
 from longtail.settings import with_settings
 
 SHOWN = ("P@1", "P@3", "P@5", "RP@5", "nDCG@5", "PSP@5")
@@ -83,7 +85,9 @@ class Clock:
         return timed()
 
 
-def measure(method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split) -> dict[str, Any]:
+def measure(
+    method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split
+) -> tuple[dict[str, Any], Evaluation]:
     """One row: train, predict, judge."""
     model = create_method(method, with_settings(create_method(method, options).options.plain(), settings))
     clock = Clock()
@@ -95,7 +99,7 @@ def measure(method: str, options: dict[str, Any], settings: list[str], data: Any
     start = time.perf_counter()
     found = evaluate_model(model, data.dev)
     values = {name: round(100 * value, 2) for name, value in found.metrics.values.items() if name in SHOWN}
-    return {
+    row = {
         **values,
         "train_s": round(train_s, 1),
         "loop_s": round(clock.seconds.get("train", 0.0), 1),
@@ -103,6 +107,17 @@ def measure(method: str, options: dict[str, Any], settings: list[str], data: Any
         "steps_s": {name: round(value, 1) for name, value in clock.seconds.items()},
         "peak_gpu_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
         "options": model.options.plain(),
+    }
+    return row, found
+
+
+def gain(one: Evaluation, two: Evaluation) -> dict[str, list[float]]:
+    """Points by which one is above two, with the interval's ends."""
+    parts = one.predicted, two.predicted, one.truth, one.train_counts, one.n_train_texts
+    found = paired_difference(*parts).values
+    return {
+        name: [round(100 * value, 2) for value in (found[name].value, found[name].low, found[name].high)]
+        for name in ("P@1", "P@5", "nDCG@5")
     }
 
 
@@ -115,12 +130,14 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], dest="settings", help="[NAME:]option=value")
     parser.add_argument("--vectors", help="a file of word vectors, for the rows that read words")
     parser.add_argument("--seeds", type=int, default=1, help="each row with so many seeds")
+    parser.add_argument("--against", nargs="*", default=[], help="rows that rows after them are set beside")
     parser.add_argument("--name", default="neural_accuracy", help="of the file of results")
     parser.add_argument("--texts", type=int, help="train on the first so many texts, for trying the script out")
     given = parser.parse_args()
     data = load_dataset(given.data)
     train = data.train.take(np.arange(given.texts)) if given.texts else data.train
     found: dict[str, Any] = {}
+    judged: dict[str, Evaluation] = {}
     given.out.mkdir(parents=True, exist_ok=True)
     once()
     for row in [f"{row}~{seed}" if seed else row for seed in range(given.seeds) for row in given.only]:
@@ -128,7 +145,11 @@ def main() -> None:
         own = [s.partition(":")[2] if s.split("=")[0].count(":") else s for s in given.settings if _meant(s, name)]
         method, options = variants(given.encoder, given.vectors)[name]
         print(row, own, flush=True)
-        found[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train)
+        found[row], judged[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train)
+        beside = {other: f"{other}~{seed}" if seed else other for other in given.against if other != name}
+        found[row]["gain"] = {
+            other: gain(judged[row], judged[key]) for other, key in beside.items() if key in judged
+        }
         facts = {
             "data": Path(given.data).name,
             "split": "dev",
@@ -140,7 +161,7 @@ def main() -> None:
         }
         (given.out / f"{given.name}.json").write_text(json.dumps(facts, indent=1))
         shown = {key: found[row][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
-        print(f"{row:20}", "  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
+        print(f"{row:20}", "  ".join(f"{k} {v}" for k, v in shown.items()), found[row]["gain"], flush=True)
 
 
 def _meant(setting: str, name: str) -> bool:

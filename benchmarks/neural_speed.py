@@ -243,6 +243,10 @@ def amazon_dense(found: dict[str, Any]) -> None:
     for batch_size in (256, 64):
         head = Dense(768, N_LABELS, CHEAP)
         found[f"dense 128x{batch_size}"] = train_rate(bert_base(), head, *texts, batch_size, 61, head_rate=0.05)
+    for chunk in (16_384, 32_768):
+        head = Dense(768, N_LABELS, CHEAP.model_copy(update={"chunk": chunk}))
+        key = f"dense 128x256, chunks of {chunk:,}"
+        found[key] = train_rate(bert_base(), head, *texts, 256, 61, head_rate=0.05)
 
 
 def amazon_shortlist(found: dict[str, Any]) -> None:

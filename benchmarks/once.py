@@ -1,16 +1,24 @@
-"""Tokens, vocabularies and features of the same texts, made once for all trainings of a process.
+"""What many trainings of a process have in common, made once: tokens, words and their vectors, neighbours, matchers.
 
 A benchmark trains many models on the same texts; a lent GPU should not wait for the same tokens again and again.
-Nothing of a model is kept: only what is a function of texts and options.
+All of it is a function of texts, options and seed: X-BERT's matcher too, below rows that differ in the ranker alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import longtail.labels.teacher
+import longtail.nn.encoders.words
 import longtail.nn.tagger
+from longtail.kernels.rows import Rows
+from longtail.labels.index import LabelIndex
+from longtail.neighbours import NeighbourIndex
+from longtail.nn.recall import NeuralRecall
 from longtail.options import Options
 from longtail.text.words import WordTokeniser
 
@@ -20,9 +28,15 @@ def once() -> None:
     tagger: Any = longtail.nn.tagger
     teacher: Any = longtail.labels.teacher
     words: Any = WordTokeniser
+    index: Any = NeighbourIndex
+    encoders: Any = longtail.nn.encoders.words
+    matcher: Any = NeuralRecall
     tagger.tokenise = _kept(tagger.tokenise)
     teacher.fit_points = _kept(teacher.fit_points)
     words.learn = _kept(words.learn)
+    index.nearest = _kept(index.nearest)
+    encoders.word_vectors = _kept(encoders.word_vectors)
+    matcher.fit = _kept(matcher.fit)
 
 
 def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,12 +51,26 @@ def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
     return get
 
 
+def _digest(*arrays: Any) -> str:
+    """Of what arrays hold."""
+    made = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        made.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return made.hexdigest()
+
+
 def _key(part: Any) -> Any:
     """What tells one argument from another; progress and stages do not matter."""
     if isinstance(part, Options):
         return part.model_dump_json()
     if isinstance(part, str | int | float | tuple):
         return part
+    if isinstance(part, NeighbourIndex | LabelIndex):
+        return _digest(*part.arrays().values())
+    if isinstance(part, Rows):
+        return _digest(part.matrix().data, part.matrix().indices)
+    if isinstance(part, np.ndarray):
+        return _digest(part)
     if hasattr(part, "texts"):  # a split
         return id(part.texts)
     if hasattr(part, "column_names"):
