@@ -147,9 +147,7 @@ def main() -> None:
         print(row, own, flush=True)
         found[row], judged[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train)
         beside = {other: f"{other}~{seed}" if seed else other for other in given.against if other != name}
-        found[row]["gain"] = {
-            other: gain(judged[row], judged[key]) for other, key in beside.items() if key in judged
-        }
+        found[row]["gain"] = {other: gain(judged[row], judged[key]) for other, key in beside.items() if key in judged}
         facts = {
             "data": Path(given.data).name,
             "split": "dev",
