@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.ensemble import EnsembleOptions, combine
@@ -48,7 +48,7 @@ class AttentionTraining(TrainingOptions):
     """Learning rate of the labels' weights: they begin with even attention and have far to go."""
     decay: float = Field(0.0, ge=0)
     """Weight decay, of all but biases."""
-    clip_norm: PositiveFloat | None = 50.0
+    clip_norm: NonNegativeFloat = 50.0
     """Largest norm of all gradients together; of a sum over labels it is seldom below 5."""
     compile: Literal["auto", "on", "off"] = "off"
     """Start whole passes at once on a GPU (CUDA graphs), for which batches are padded to a few widths."""

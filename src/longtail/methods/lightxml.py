@@ -39,11 +39,9 @@ from longtail.types import TopK
 class LightXMLOptions(MethodOptions):
     """Options of LightXML."""
 
-    encoders: tuple[TransformerOptions, ...] = Field(
-        (TransformerOptions(n_layers=5, attention_dropout=0.0),), min_length=1
-    )
+    encoders: tuple[TransformerOptions, ...] = Field((TransformerOptions(n_layers=5),), min_length=1)
     """What reads the texts; one member each."""
-    dropout: float = Field(0.2, ge=0, lt=1)
+    dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout of the text vector; the paper's is 0.5."""
     dense_up_to: NonNegativeInt = 50_000
     """Up to so many labels each is scored; above, labels are clustered and a shortlist is ranked."""
@@ -62,7 +60,7 @@ class LightXMLOptions(MethodOptions):
     """What labels are clustered by."""
     tree: TreeOptions = TreeOptions(n_levels=1, max_leaf=100, fill=False)
     """How labels are clustered."""
-    training: TrainingOptions = TrainingOptions(epochs=12.0, batch_size=64, rate=1.5e-4, head_rate=4e-3)
+    training: TrainingOptions = TrainingOptions(epochs=13.0, batch_size=64, rate=1e-4, head_rate=2e-3, clip_norm=1.0)
     """How the network is trained."""
     n_seeds: PositiveInt = 1
     """Members for each encoder, with seeds from `seed` on."""

@@ -216,7 +216,7 @@ class Trainer:
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
-            if options.clip_norm is not None:
+            if options.clip_norm:
                 self.accelerator.clip_grad_norm_(self.network.parameters(), options.clip_norm)
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)

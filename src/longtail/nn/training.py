@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from longtail.nn.averaging import AveragingOptions
 from longtail.nn.schedules import ScheduleOptions
@@ -37,8 +37,8 @@ class TrainingOptions(Options):
     """Weight decay, of all but biases and norms."""
     head_decay: float = Field(0.0, ge=0)
     """Weight decay of the labels' weights."""
-    clip_norm: PositiveFloat | None = None
-    """Largest norm of all gradients together, those of the labels' weights left out."""
+    clip_norm: NonNegativeFloat = 0.0
+    """Largest norm of all gradients together, those of the labels' weights left out; 0 leaves them as they are."""
     schedule: ScheduleOptions = ScheduleOptions()
     """How rates change."""
     averaging: AveragingOptions = AveragingOptions()
