@@ -29,6 +29,8 @@ from longtail.settings import with_settings
 
 SHOWN = ("P@1", "P@3", "P@5", "RP@5", "nDCG@5", "PSP@5")
 
+LISTS = ("labels", "scores")
+"""What is kept of each row's predictions, in a file of arrays beside the results."""
 
 TRAINING = {"epochs": 8.0, "batch_size": 64, "rate": 1.5e-4, "head_rate": 4e-3, "bottleneck_rate": 2e-3}
 
@@ -99,17 +101,25 @@ def measure(
     train_s = time.perf_counter() - start
     start = time.perf_counter()
     found = evaluate_model(model, data.dev)
-    values = {name: round(100 * value, 2) for name, value in found.metrics.values.items() if name in SHOWN}
+    evaluate_s = time.perf_counter() - start
     row = {
-        **values,
+        **shown(found),
         "train_s": round(train_s, 1),
         "loop_s": round(clock.seconds.get("train", 0.0), 1),
-        "evaluate_s": round(time.perf_counter() - start, 1),
+        "evaluate_s": round(evaluate_s, 1),
         "steps_s": {name: round(value, 1) for name, value in clock.seconds.items()},
         "peak_gpu_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
         "options": model.options.plain(),
     }
+    if torch.cuda.is_available() and "bf16" in model.precisions:  # there networks predict in bf16
+        model.precision = "fp32"
+        row["fp32"] = shown(evaluate_model(model, data.dev))
     return row, found
+
+
+def shown(found: Evaluation) -> dict[str, float]:
+    """The metrics of the table, in points."""
+    return {name: round(100 * value, 2) for name, value in found.metrics.values.items() if name in SHOWN}
 
 
 def gain(one: Evaluation, two: Evaluation) -> dict[str, list[float]]:
@@ -160,8 +170,10 @@ def main() -> None:
         }
         told = json.dumps(facts, indent=1).replace(given.encoder, Path(given.encoder).name)
         (given.out / f"{given.name}.json").write_text(told)  # results do not say where the encoder lay
-        shown = {key: found[row][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
-        print(f"{row:20}", "  ".join(f"{k} {v}" for k, v in shown.items()), found[row]["gain"], flush=True)
+        lists = {f"{name} {part}": getattr(e.predicted, part) for name, e in judged.items() for part in LISTS}
+        np.savez_compressed(given.out / f"{given.name}.npz", **lists)
+        cells = {key: found[row][key] for key in (*SHOWN, "train_s", "loop_s", "evaluate_s")}
+        print(f"{row:20}", "  ".join(f"{k} {v}" for k, v in cells.items()), found[row]["gain"], flush=True)
 
 
 def _meant(setting: str, name: str) -> bool:
