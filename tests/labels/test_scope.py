@@ -107,6 +107,17 @@ def test_labels_of_most_and_nearest_neighbours_come_first_then_parents() -> None
     assert scope[4].tolist() == [5]
 
 
+def test_a_limit_is_on_labels_of_neighbours_and_never_parts_a_label_from_its_parents() -> None:
+    """D.12.4, also where scopes are cut, as they are by default."""
+    lists = [[1, 2], [2, 3], [3, 4]]
+    parents = above([[], [9], [8], [1], [4], [], []])
+    nearest = np.array([[0, 1, 2], [2, 1, 0]])
+    cut = scope_of(nearest, matrix(lists), parents, ScopeOptions(max_labels=2))
+    assert [cut[text].tolist() for text in range(2)] == [[2, 3, 8, 1], [3, 2, 1, 8]]  # 1 as the parent of 3
+    whole, generous = (scope_of(nearest, matrix(lists), parents, ScopeOptions(max_labels=n)) for n in (0, 30))
+    assert whole.labels.tolist() == generous.labels.tolist()
+
+
 def test_scopes_are_the_same_in_any_number_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     neighbours, lists = rng.integers(-1, 9, (50, 3)), [rng.integers(0, 7, 3).tolist() for _ in range(9)]

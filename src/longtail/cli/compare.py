@@ -50,7 +50,8 @@ RelativeTo = Annotated[
     typer.Option(
         "--relative-to",
         metavar="NAME",
-        help="The one that gains are told over; by default linear/parabel where it is among them, else the first.",
+        help="The one that gains are told over, trained too if it is not among them; by default linear/parabel where "
+        "that is among them, else the first.",
     ),
 ]
 Out = Annotated[
@@ -108,8 +109,9 @@ def compare(
 
     screen = Screen(quiet)
     LocalEngine(threads)
-    entries = read_entries(methods, config, settings, fields, seed)
-    anchor = _anchor(relative_to, [entry.name for entry in entries])
+    entries = read_entries(methods, relative_to, config, settings, fields, seed)
+    names = [entry.name for entry in entries]
+    anchor = relative_to or (USUAL_ANCHOR if USUAL_ANCHOR in names else names[0])
     how: dict[str, Any] = {
         "format": format,
         "vocabulary": str(vocabulary) if vocabulary else None,
@@ -155,9 +157,14 @@ def compare(
 
 
 def read_entries(
-    methods: str, config: Sequence[str] | None, settings: Sequence[str] | None, fields: str | None, seed: int
+    methods: str,
+    anchor: str | None,
+    config: Sequence[str] | None,
+    settings: Sequence[str] | None,
+    fields: str | None,
+    seed: int,
 ) -> list[Entry]:
-    """The methods to compare, with their options."""
+    """The methods to compare, with their options; an anchor that is not among them comes behind them."""
     from longtail.cli.source import choose_method
     from longtail.compare import Entry
 
@@ -169,6 +176,8 @@ def read_entries(
         asked[name] = method or name
     if not asked:
         raise ConfigError(f"--methods must name methods, such as linear,linear/parabel, got '{methods}'")
+    if anchor is not None:
+        asked.setdefault(anchor, anchor)
     files = _by_name(config, asked, "--config", "NAME:FILE")
     own = _by_name(settings, asked, "--set", "NAME:option=value")
     for name, several in files.items():
@@ -192,15 +201,6 @@ def _by_name(given: Sequence[str] | None, known: dict[str, str], option: str, fo
             raise ConfigError(f"{option} is about '{name}', which is not among --methods{did_you_mean(name, known)}")
         found[name].append(rest)
     return found
-
-
-def _anchor(asked: str | None, names: list[str]) -> str:
-    if asked is None:
-        return USUAL_ANCHOR if USUAL_ANCHOR in names else names[0]
-    if asked not in names:
-        hint = did_you_mean(asked, names) or f"; add it to --methods {','.join(names)}"
-        raise ConfigError(f"--relative-to must be one of --methods, got '{asked}'{hint}")
-    return asked
 
 
 def _run_all(

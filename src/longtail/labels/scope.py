@@ -38,7 +38,7 @@ class ScopeOptions(Options):
     parentless: Literal["paper", "fixed"] = "fixed"
     """Labels of neighbours that have no parent: left out, as the paper's Algorithm 1 is printed, or kept (`fixed`)."""
     max_labels: NonNegativeInt = 30
-    """At most so many labels a text, the likeliest; 0 keeps all."""
+    """At most so many labels of neighbours a text, the likeliest, and the parents of these; 0 keeps all."""
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
@@ -139,28 +139,41 @@ def scope_of(
 
 
 def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, dropped: bool, most: int) -> Scope:
-    """Those of some texts, with at most so many labels."""
+    """Those of some texts, with at most so many labels of neighbours."""
     parents, (n_texts, k) = hierarchy.parents, neighbours.shape
     text, rank = np.nonzero(neighbours >= 0)
     text, rank, label = _spread(text, rank, labels, neighbours[text, rank])
     if dropped:
         kept = parents.labels_per_text()[label] > 0
         text, rank, label = text[kept], rank[kept], label[kept]
-    above = _spread(text, rank, parents, label)
-    n_own = len(text)
-    text, rank, label = (np.concatenate(pair) for pair in zip((text, rank, label), above, strict=True))
-    keys, place = np.unique(text.astype(np.int64) * parents.n_labels + label, return_inverse=True)
     # A vote a neighbour; the nearer one's counts a little more, all of that together less than a vote.
     vote = 1 + (k - rank) / (k * (k + 1))
-    is_own = np.arange(len(vote)) < n_own
+    if most:
+        kept = _likeliest(text, label, vote, parents.n_labels, most)
+        text, rank, label, vote = text[kept], rank[kept], label[kept], vote[kept]
+    above = _spread(text, np.arange(len(text)), parents, label)
+    is_own = np.arange(len(text) + len(above[0])) < len(text)
+    text, label = np.concatenate([text, above[0]]), np.concatenate([label, above[2]])
+    vote = np.concatenate([vote, vote[above[1]]])
+    keys, place = np.unique(text.astype(np.int64) * parents.n_labels + label, return_inverse=True)
     own, inherited = (np.bincount(place, vote * side, len(keys)) for side in (is_own, ~is_own))
     text, label = np.divmod(keys, max(parents.n_labels, 1))
     order = np.lexsort((label, -inherited, -own, text))
     lengths = np.bincount(text, minlength=n_texts)
-    if most:
-        place = np.arange(len(order)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        order, lengths = order[place < most], np.minimum(lengths, most)
     return Scope(np.concatenate([[0], np.cumsum(lengths)]), label[order].astype(np.int32), hierarchy.names)
+
+
+def _likeliest(
+    text: NDArray[Any], label: NDArray[Any], vote: NDArray[Any], n_labels: int, most: int
+) -> NDArray[np.bool_]:
+    """Which of these votes are for one of the `most` labels with the most of them, text by text."""
+    keys, place = np.unique(text.astype(np.int64) * n_labels + label, return_inverse=True)
+    owner = keys // max(n_labels, 1)
+    order = np.lexsort((keys, -np.bincount(place, vote, len(keys)), owner))
+    first = np.searchsorted(owner, owner)  # keys are in the order of texts
+    kept = np.zeros(len(keys), bool)
+    kept[order] = np.arange(len(keys)) - first < most
+    return kept[place]
 
 
 def _spread(

@@ -49,7 +49,7 @@ class XBERTOptions(MethodOptions):
     features: TfidfOptions = TITLE_AND_TEXT
     """Texts as TF-IDF, for label vectors and for the ranker."""
     ranking: Literal["trained", "similarity"] = "trained"
-    """Classifiers of the labels, or the similarity of text and label vector, which is not trained."""
+    """Classifiers of the labels, or the TF-IDF similarity of a text and the mean of a label's, which is not trained."""
     ranker: RankerOptions = RankerOptions(threshold=0.01)
     """Classifiers of the labels."""
     embedding_weight: NonNegativeFloat = 1.0
@@ -91,7 +91,8 @@ class XBERT(Method):
             self.recalls_.append(made)
             self.n_clusters_.append(index.n_clusters)
             if options.ranking == "similarity":
-                self.rankers_.append(similarity_ranker(points_of(rows, split, vectors, seed, run, sources), index))
+                pifa = points_of(rows, split, VectorOptions(), seed, run, sources)  # whatever labels are clustered by
+                self.rankers_.append(similarity_ranker(pifa, index))
                 continue
             n_recalled = options.ranker.n_recalled_of(index.n_clusters)
             hard = options.ranker.negatives == "matcher"
