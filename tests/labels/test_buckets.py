@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
 from longtail.labels.buckets import BucketOptions, Buckets, build_buckets
-from longtail.types import LabelMatrix
 
 counts_of_labels = st.lists(st.integers(0, 5), min_size=1, max_size=40)
 some_shares = st.lists(st.integers(1, 9), min_size=1, max_size=6).map(lambda n: tuple(x / sum(n) for x in n))
@@ -96,13 +95,6 @@ def test_cuts_beyond_the_labels_are_an_error_that_says_how_many_labels_there_are
 def test_no_labels_at_all_is_an_error() -> None:
     with pytest.raises(DataError, match="at least one label"):
         build_buckets(np.zeros(0), BucketOptions())
-
-
-def test_touched_is_the_share_of_texts_with_a_label_in_the_bucket() -> None:
-    labels = LabelMatrix.from_lists([[0], [0, 2], [0, 1, 2], []], 3)
-    found = build_buckets(labels.texts_per_label(), BucketOptions(cuts=(1,)))
-    assert found.order.tolist() == [0, 2, 1]
-    assert found.touched(labels).tolist() == [0.75, 0.5]
 
 
 def test_arrays_bring_back_the_buckets() -> None:

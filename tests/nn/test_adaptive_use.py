@@ -178,3 +178,11 @@ def test_facts_are_plain_data() -> None:
     facts = head_of([3, 4, 5]).facts()
     assert json.loads(json.dumps(facts)) == facts
     assert (facts["buckets"], facts["tail_widths"]) == ([3, 4, 5], [8, 4])
+
+
+@pytest.mark.parametrize("prior", [True, False])
+def test_what_a_split_saves_is_told_by_the_texts_that_touch_each_tail(prior: bool) -> None:
+    head = head_of([3, 4, 5], prior=prior)
+    assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 4 / 2 + 5 / 4))
+    head.begin(LabelMatrix.from_lists([[0], [1, 3], [2, 4, 5], [11]], 12))
+    assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 0.5 * 4 / 2 + 0.25 * 5 / 4))

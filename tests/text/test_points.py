@@ -26,6 +26,7 @@ from longtail.text.points import (
     fit_points,
     load_points,
 )
+from longtail.text.tokens import TokenOptions
 from longtail.text.vectors import WordVectorOptions
 from longtail.text.words import FIRST_WORD, WordTokeniser
 
@@ -78,7 +79,7 @@ def test_writing_every_word_twice_changes_no_point_of_words(tiny: Callable[..., 
 def test_a_point_is_the_mean_of_the_vectors_of_known_words() -> None:
     tokeniser = WordTokeniser(["cat", "dog"], max_tokens=10)
     table = np.array([[0, 0], [0, 0], [3, 0], [0, 4]], np.float32)
-    made = WordPoints(tokeniser, table, ("text",))
+    made = WordPoints(tokeniser, table, TokenOptions())
     assert FIRST_WORD == 2
     points = made.of(as_table(["cat", "Dog cat", "cat unheard", "unheard", ""]), None, RUN)
     np.testing.assert_allclose(points, [[1, 0], [0.6, 0.8], [1, 0], [0, 0], [0, 0]], 0, 1e-6)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.stages import FolderStages
-from longtail.text.tokens import TokenRows, joined, tokenise
+from longtail.text.tokens import TokenOptions, TokenRows, tokenise
 
 LISTS = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=8)
 
@@ -119,4 +119,14 @@ def test_padded_texts_are_filled_on_the_right_or_cut(lists: list[list[int]], wid
     ],
 )
 def test_fields_are_put_together_and_missing_ones_left_out(columns: list[str], wanted: list[str]) -> None:
-    assert joined(pa.table({"text": ["one", "three"], "title": ["a", None]}), columns) == wanted
+    texts = pa.table({"text": ["one", "three"], "title": ["a", None]})
+    assert TokenOptions(columns=tuple(columns)).read(texts) == wanted
+
+
+def test_texts_may_be_put_in_lower_case_and_cut_to_words_before_they_are_tokenised() -> None:
+    texts = pa.table({"title": ["Two  Words", None], "text": ["And MORE of them", "One"]})
+    options = TokenOptions(columns=("title", "text", "none"))
+    assert options.read(texts) == ["Two  Words And MORE of them", "One"]
+    as_lightxml = options.model_copy(update={"lowercase": True, "max_words": 3})
+    assert as_lightxml.read(texts) == ["two words and", "one"]
+    assert lists_of(tokenise(texts, Characters(), as_lightxml)) == [[*map(ord, "two w")], [*map(ord, "one")]]

@@ -18,7 +18,6 @@ from pydantic import Field, PositiveInt, model_validator
 
 from longtail.errors import ConfigError, DataError
 from longtail.options import Options
-from longtail.types import LabelMatrix
 
 _ROUNDING = 1e-6
 """Shares are decimal fractions: their sums may miss a whole number of labels by this much."""
@@ -64,12 +63,6 @@ class Buckets:
         places = np.empty_like(self.order)
         places[self.order] = np.arange(len(self.order))
         return places
-
-    def touched(self, labels: LabelMatrix) -> NDArray[np.float64]:
-        """For each bucket: the share of texts that have a label in it. Label ids, not places."""
-        bucket = np.repeat(np.arange(len(self.sizes)), self.sizes)[self.places()]
-        hits = labels.renumber(bucket, len(self.sizes))
-        return hits.texts_per_label() / max(labels.n_texts, 1)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For storing."""

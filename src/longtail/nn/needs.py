@@ -136,7 +136,7 @@ def _member(split: Split, options: EncoderOptions, make_head: MakeHead) -> _Memb
     with torch.device("meta"):
         head = make_head(encoder.width)
     start = time.perf_counter()
-    tokens = tokenise(texts, encoder.tokeniser, options.tokens.columns)
+    tokens = tokenise(texts, encoder.tokeniser, options.tokens)
     return _Member(encoder, head, tokens, rows, (time.perf_counter() - start) / len(rows))
 
 

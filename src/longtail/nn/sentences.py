@@ -33,7 +33,7 @@ class Sentences:
         """One vector a name."""
         return self.of_texts(pa.table({TEXT: pa.array(names, pa.string())}))
 
-    def of_texts(self, texts: pa.Table, columns: Sequence[str] = (TEXT,)) -> NDArray[np.float32]:
+    def of_texts(self, texts: pa.Table) -> NDArray[np.float32]:
         """One vector a text; those of the last texts are kept, because members of an ensemble ask for the same."""
         if self._last is not None and self._last[0] is texts:
             return self._last[1]
@@ -43,7 +43,7 @@ class Sentences:
                 encoder = Transformer.create(self._options, texts)
                 self._network = Network(encoder, Dense(encoder.width, 1)).to(choose_device("auto"))
             tokeniser = self._network.encoder.tokeniser
-            tokens = tokenise(texts, tokeniser, columns, run.progress)
+            tokens = tokenise(texts, tokeniser, progress=run.progress)
             made = vectors_of(self._network, tokens, tokeniser.pad_id, run.progress)
         self._last = texts, made
         return made

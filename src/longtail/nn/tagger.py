@@ -85,7 +85,7 @@ class Tagger:
             if start is not None:
                 made.load_state_dict(start.network.encoder.state_dict())
             network = make_network(made, make_head(made.width), dropout)
-            tokens = tokenise(texts, made.tokeniser, encoder.tokens.columns, run.progress, run.stages)
+            tokens = tokenise(texts, made.tokeniser, encoder.tokens, run.progress, run.stages)
             tokens = tokens if scope is None else _with_scope(made, tokens, scope)
             _tell_cut(tokens, made.tokeniser.max_tokens)
             places = _as_places(labels, network.head)
@@ -121,7 +121,7 @@ class Tagger:
 
     def tokens(self, texts: pa.Table, progress: Progress = SILENT, scope: Scope | None = None) -> TokenRows:
         """Texts as ids, with their scopes."""
-        tokens = tokenise(texts, self.tokeniser, self.options.tokens.columns, progress)
+        tokens = tokenise(texts, self.tokeniser, self.options.tokens, progress)
         return tokens if scope is None else _with_scope(self.network.encoder, tokens, scope)
 
     def top_k(self, texts: pa.Table, k: int, run: Run | None = None, scope: Scope | None = None) -> TopK:

@@ -161,9 +161,9 @@ class TfidfPoints:
 class WordPoints:
     """Points that are the mean of word vectors, of unit length; a text without any word of the vocabulary is zero."""
 
-    def __init__(self, tokeniser: WordTokeniser, table: NDArray[np.float32], columns: tuple[str, ...]) -> None:
+    def __init__(self, tokeniser: WordTokeniser, table: NDArray[np.float32], tokens: TokenOptions) -> None:
         """`table` (n_ids, width) is by id of `tokeniser`; the unknown word must have zeros: it says nothing."""
-        self.tokeniser, self.table, self.columns = tokeniser, table, columns
+        self.tokeniser, self.table, self.options = tokeniser, table, tokens
 
     @classmethod
     def fit(
@@ -174,12 +174,11 @@ class WordPoints:
             raise DataError("points of kind words must have texts to read, got features without any; use kind tfidf")
 
         def build() -> tuple[WordPoints, NDArray[np.float32]]:
-            columns = options.tokens.columns
             tokeniser = WordTokeniser.learn(split.texts, options.tokens, options.words, run.progress)
-            tokens = tokenise(split.texts, tokeniser, columns, run.progress)
+            tokens = tokenise(split.texts, tokeniser, options.tokens, run.progress)
             table = word_vectors(tokeniser.words, options.vectors, seed, lambda: tokens, run.progress).table
             table[UNKNOWN] = 0
-            made = cls(tokeniser, table, columns)
+            made = cls(tokeniser, table, options.tokens)
             return made, made.means(tokens, run)
 
         def write(writer: FolderWriter, made: tuple[WordPoints, NDArray[np.float32]]) -> None:
@@ -198,7 +197,7 @@ class WordPoints:
 
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> NDArray[np.float32]:
         """See `TextPoints.of`."""
-        return self.means(tokenise(texts, self.tokeniser, self.columns, run.progress), run)
+        return self.means(tokenise(texts, self.tokeniser, self.options, run.progress), run)
 
     def means(self, tokens: TokenRows, run: Run) -> NDArray[np.float32]:
         """The points of texts as word ids (n, width)."""
@@ -217,7 +216,7 @@ class WordPoints:
 
     def hashes(self, texts: pa.Table, points: Any) -> NDArray[np.uint64]:
         """See `TextPoints.hashes`."""
-        return content_hashes(texts, self.columns)
+        return content_hashes(texts, self.options.columns)
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """See `TextPoints.save`."""
@@ -228,4 +227,4 @@ class WordPoints:
     def load(cls, folder: Folder, name: str, options: WordPointOptions) -> WordPoints:
         """See `load_points`."""
         tokeniser = WordTokeniser.load(folder, name)
-        return cls(tokeniser, folder.arrays(name)["vectors"], options.tokens.columns)
+        return cls(tokeniser, folder.arrays(name)["vectors"], options.tokens)

@@ -33,6 +33,20 @@ class TokenOptions(Options):
     """The fields of a text that are read, one after the other."""
     max_tokens: PositiveInt = 512
     """Longer texts are cut to so many tokens, those that mark their ends counted in."""
+    lowercase: bool = False
+    """Turn texts into lower case before they are tokenised, also for tokenisers that know capitals: LightXML's code."""
+    max_words: PositiveInt | None = None
+    """Cut texts to so many words, with blanks between, before they are tokenised: LightXML's code."""
+
+    def read(self, texts: pa.Table) -> list[str]:
+        """Each text as one string; fields that it lacks are left out."""
+        found = [texts[name].to_pylist() for name in self.columns if name in texts.column_names]
+        made = [" ".join(part for part in parts if part) for parts in zip(*found, strict=True)]
+        if self.lowercase:
+            made = [text.lower() for text in made]
+        if self.max_words is not None:
+            made = [" ".join(text.split(maxsplit=self.max_words)[: self.max_words]) for text in made]
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +129,7 @@ class Tokeniser(Protocol):
 def tokenise(
     texts: pa.Table,
     tokeniser: Tokeniser,
-    columns: Sequence[str] = (TEXT,),
+    options: TokenOptions = TokenOptions(),  # noqa: B008, which never changes
     progress: Progress = SILENT,
     stages: Stages = NO_STAGES,
     stage: str = "tokens",
@@ -127,7 +141,7 @@ def tokenise(
         pieces, lengths, n_cut = [np.empty(0, kind)], [np.zeros(1, np.int64)], 0
         with _watched(progress, len(texts)) as advance:
             for start in range(0, len(texts), _TEXTS_AT_ONCE):
-                rows, cut = tokeniser.encode(joined(texts.slice(start, _TEXTS_AT_ONCE), columns))
+                rows, cut = tokeniser.encode(options.read(texts.slice(start, _TEXTS_AT_ONCE)))
                 lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
                 pieces.append(np.fromiter((i for row in rows for i in row), kind, int(lengths[-1].sum())))
                 n_cut += cut
@@ -137,12 +151,6 @@ def tokenise(
 
     made = stages.arrays(stage, build)[0]
     return TokenRows(made["ids"], made["ptr"], int(made["n_cut"][0]))
-
-
-def joined(texts: pa.Table, columns: Sequence[str]) -> list[str]:
-    """The fields of each text in one string; those that a text lacks are left out."""
-    found = [texts[name].to_pylist() for name in columns if name in texts.column_names]
-    return [" ".join(part for part in parts if part) for parts in zip(*found, strict=True)]
 
 
 def _watched(progress: Progress, n_texts: int) -> Any:

@@ -24,7 +24,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.progress import SILENT, Progress
-from longtail.text.tokens import TokenOptions, joined
+from longtail.text.tokens import TokenOptions
 
 PAD, UNKNOWN, FIRST_WORD = 0, 1, 2
 """The ids of padding, of words outside the vocabulary, and of the most frequent word."""
@@ -72,7 +72,7 @@ class WordTokeniser:
         frequency: Counter[str] = Counter()
         with progress.step("words", len(texts), "texts") as advance:
             for start in range(0, len(texts), _TEXTS_AT_ONCE):
-                some = joined(texts.slice(start, _TEXTS_AT_ONCE), tokens.columns)
+                some = tokens.read(texts.slice(start, _TEXTS_AT_ONCE))
                 frequency.update(chain.from_iterable(set(words_of(text)[: tokens.max_tokens]) for text in some))
                 advance(len(some))
         return cls(_most_frequent(frequency, options), tokens.max_tokens)

@@ -58,7 +58,7 @@ class WordEncoder(Encoder):
         tokeniser = WordTokeniser.learn(texts, options.tokens, options.words, progress)
 
         def tokens() -> Any:
-            return tokenise(texts, tokeniser, options.tokens.columns, progress)
+            return tokenise(texts, tokeniser, options.tokens, progress)
 
         vectors = word_vectors(tokeniser.words, options.vectors, seed, tokens, progress)
         with torch.random.fork_rng(devices=[]):

@@ -77,6 +77,8 @@ class Adaptive(Head):
 
     prior: Tensor
     """(l_h + K,) what is added to the logits of the root."""
+    touch: Tensor
+    """(K,) the share of training texts that have a label in each tail, for which it is computed."""
 
     def __init__(self, width: int, buckets: Buckets, options: AdaptiveOptions) -> None:
         super().__init__()
@@ -95,14 +97,17 @@ class Adaptive(Head):
             for narrow, size in zip(widths, sizes[len(sizes) - len(widths) :], strict=True)
         )
         self.register_buffer("prior", torch.zeros(self.root.out_features))
+        self.register_buffer("touch", torch.ones(len(widths)))
 
     def begin(self, places: LabelMatrix) -> None:
         """See `Head.begin`."""
-        if not self.options.prior:
-            return
-        counts, texts = places.texts_per_label(), np.repeat(np.arange(places.n_texts), places.labels_per_text())
+        texts = np.repeat(np.arange(places.n_texts), places.labels_per_text())
         spans = list(pairwise(self.edges.tolist()))[1:]
         touched = [len(np.unique(texts[(places.indices >= start) & (places.indices < stop)])) for start, stop in spans]
+        self.touch.copy_(torch.tensor(touched) / max(places.n_texts, 1))
+        if not self.options.prior:
+            return
+        counts = places.texts_per_label()
         self.prior.copy_(torch.from_numpy(log_odds(np.append(counts[: self.n_root], touched), places.n_texts)))
         for number, ((start, stop), n_texts) in enumerate(zip(spans, touched, strict=True)):
             self.tails.get_buffer(f"{number}.prior").copy_(torch.from_numpy(log_odds(counts[start:stop], n_texts)))
@@ -160,13 +165,14 @@ class Adaptive(Head):
         return "bottleneck" if name.startswith("bottleneck.") else "head"
 
     def facts(self) -> dict[str, Any]:
-        """Sizes, and what the split saves where every tail is touched."""
+        """Sizes, and what the split saves with these texts."""
         inner = self.root.in_features
+        touch = None if self.touch.is_meta else self.touch.tolist()  # an outline has no numbers
         return {
             "n_parameters": sum(parameter.numel() for parameter in self.parameters()),
             "buckets": list(self.sizes),
             "tail_widths": tail_widths(inner, len(self.sizes), self.options),
-            **ratios(inner, self.sizes, self.options),
+            **ratios(inner, self.sizes, self.options, touch),
         }
 
     def _root(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -312,7 +318,7 @@ def ratios(
 
     `size_ratio` is parameters over dense parameters, smaller is smaller. `compute_ratio` is the bound C0/C = L / (l_h +
     Σ p_i·l_i/q^i) of B.13, larger is faster; `touch` gives p_i for each tail, the share of texts it is computed for
-    (`Buckets.touched`), by default 1.
+    in training, by default 1.
     """
     behind = sizes[1:] if options.head_in_root else sizes
     power = 1 if options.head_in_root else 0
