@@ -24,7 +24,9 @@ from typing import Any
 HERE = Path(__file__).parent
 KEPT = HERE / "results" / "ablations"
 PAGE = HERE.parent / "docs" / "ablations.md"
-SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "R@5")
+SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "R@1", "R@3", "R@5")
+HARDLY = 0.3
+"""Points that are hardly a difference."""
 ENCODER = "{encoder}"
 """Stands for the encoder's folder in options, so that results do not depend on where it lies."""
 
@@ -46,6 +48,8 @@ class Claim:
     worse: str
     metric: str
     there: str
+    equal: bool = False
+    """Whether the paper found hardly any difference."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ GROUPS: dict[str, Group] = {
             Claim("pifa, BiLSTM", "pifa, linear", "P@1", "+1.4, +3.8"),
             Claim("pifa, transformer", "pifa, linear", "P@1", "+2.7, +4.8"),
             Claim("pifa, linear", "random, linear", "P@1", "+1.9, +19.1"),
-            Claim("pifa, transformer", "sentence, transformer", "P@1", "+0.0, +0.3"),
+            Claim("pifa, transformer", "sentence, transformer", "P@1", "+0.0, +0.3", equal=True),
             Claim("pifa, transformer", "pifa, transformer, similarity for a ranker", "P@1", "+37.2, +17.5"),
             Claim("pifa, transformer, 2 seeds", "pifa, transformer", "P@1", "+0.8, +1.4"),
             Claim("pifa and sentence, transformer", "pifa, transformer, 2 seeds", "P@1", "+0.3, +0.8"),
@@ -214,7 +218,7 @@ GROUPS: dict[str, Group] = {
         (
             Claim("teacher only", "neither", "P@1", "+5.2 (AmazonCat)"),
             Claim("teacher, masked", "teacher only", "P@1", "+1.6"),
-            Claim("teacher, full", "teacher, masked", "P@1", "+0.0"),
+            Claim("teacher, full", "teacher, masked", "P@1", "+0.0", equal=True),
             Claim("teacher, full and masked", "teacher, masked", "P@1", "+1.0"),
             Claim("teacher, masked and full", "teacher, full and masked", "P@1", "+0.2"),
             Claim("teacher, masked and full", "teacher, masked and full, no residual", "P@1", "+0.4"),
@@ -300,13 +304,13 @@ def write(given: argparse.Namespace) -> None:
         if not runs:
             parts.append("Not run yet.\n")
             continue
-        parts.append(table(group, runs))
-        parts.append(verdicts(group, runs))
+        parts += [
+            table(group, runs),
+            verdicts(group, runs),
+            picture(f"ablations-{name}", "P@1 by row", bars(group, runs)),
+        ]
         if group.curves:
-            picture = PAGE.parent / "pictures" / f"ablations-{name}.svg"
-            picture.parent.mkdir(exist_ok=True)
-            picture.write_text(curves(group, runs))
-            parts.append(f"![Loss by step](pictures/{picture.name})\n")
+            parts.append(picture(f"ablations-{name}-losses", "Loss by step", curves(group, runs)))
     PAGE.write_text("\n".join(parts))
 
 
@@ -326,7 +330,7 @@ def table(group: Group, runs: Sequence[dict[str, Any]]) -> str:
     for row in group.rows:
         own = [run for run in runs if run["row"] == row]
         if own:
-            cells = [_mean([run[metric] for run in own]) for metric in SHOWN]
+            cells = [_mean([run[metric] for run in own if metric in run]) for metric in SHOWN]
             seconds = statistics.mean(run["train_s"] for run in own)
             lines.append(f"| {row} | {' | '.join(cells)} | {seconds:.0f} | {len(own)} |")
     return "\n".join(lines) + "\n"
@@ -335,15 +339,53 @@ def table(group: Group, runs: Sequence[dict[str, Any]]) -> str:
 def verdicts(group: Group, runs: Sequence[dict[str, Any]]) -> str:
     """What the paper found, beside what was found here."""
     by = {(run["row"], run["seed"]): run for run in runs}
-    lines = ["| the paper: better | than | there | here | seeds that agree |", "|---|---|---|---|---|"]
+    lines = ["| the paper: better | than | there | here | seeds above 0 | agrees |", "|---|---|---|---|---|---|"]
     for claim in group.claims:
         seeds = [s for s in range(10) if (claim.better, s) in by and (claim.worse, s) in by]
         gains = [by[claim.better, s][claim.metric] - by[claim.worse, s][claim.metric] for s in seeds]
         if gains:
-            agree = f"{sum(gain > 0 for gain in gains)} of {len(gains)}"
+            above = sum(gain > 0 for gain in gains)
             here = f"{statistics.mean(gains):+.2f} {claim.metric}"
-            lines.append(f"| {claim.better} | {claim.worse} | {claim.there} | {here} | {agree} |")
-    return "\n".join(lines) + "\n"
+            cells = claim.better, claim.worse, claim.there, here, f"{above} of {len(gains)}", agrees(claim, gains)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def agrees(claim: Claim, gains: Sequence[float]) -> str:
+    """Whether what was found here is what the paper found; one seed is never enough to say so."""
+    if len(gains) < 2:
+        return "–"
+    if claim.equal:
+        return "yes" if abs(statistics.mean(gains)) <= HARDLY else "no"
+    signs = {gain > 0 for gain in gains}
+    return "unclear" if len(signs) == 2 else "yes" if signs == {True} else "no"
+
+
+def picture(name: str, says: str, drawn: str) -> str:
+    """A picture beside the page, and the line that shows it."""
+    file = PAGE.parent / "pictures" / f"{name}.svg"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(drawn)
+    return f"![{says}](pictures/{file.name})\n"
+
+
+def bars(group: Group, runs: Sequence[dict[str, Any]], metric: str = "P@1") -> str:
+    """A metric of each row as SVG: a bar for the mean, a dot a seed."""
+    found = {row: [run[metric] for run in runs if run["row"] == row] for row in group.rows}
+    found = {row: values for row, values in found.items() if values}
+    every = [value for values in found.values() for value in values]
+    least, most = min(every) - 0.2 * (max(every) - min(every) + 1), max(every) + 0.1
+    left, width, step = 300, 640, 26
+    parts = []
+    for number, (row, values) in enumerate(found.items()):
+        at = [left + (width - left - 60) * (value - least) / (most - least) for value in values]
+        mean, y = statistics.mean(at), 12 + step * number
+        parts.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" fill="#333">{row}</text>')
+        parts.append(f'<rect x="{left}" y="{y}" width="{mean - left:.1f}" height="18" fill="#9cc5d3"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y + 9}" r="2.5" fill="#1f6f8b"/>' for x in at]
+        label = f"{statistics.mean(values):.1f}"
+        parts.append(f'<text x="{max(*at, mean) + 8:.1f}" y="{y + 13}" fill="#333">{label}</text>')
+    return _svg(width, 20 + step * len(found), parts)
 
 
 def curves(group: Group, runs: Sequence[dict[str, Any]]) -> str:
@@ -368,11 +410,17 @@ def curves(group: Group, runs: Sequence[dict[str, Any]]) -> str:
     parts.append(
         f'<text x="6" y="{top + 10}" fill="#555">{most:.1f}</text><text x="6" y="{floor}" fill="#555">0</text>'
     )
+    return _svg(width, height, parts)
+
+
+def _svg(width: int, height: int, parts: Sequence[str]) -> str:
     style = 'font-family="sans-serif" font-size="13"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {style}>{"".join(parts)}</svg>\n'
 
 
 def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
     if len(values) < 2:
         return f"{values[0]:.1f}"
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
