@@ -6,7 +6,8 @@ Each rate of longtail is one of its own trainer or of its own prediction, with b
 training. The same encoder without any labels ("encoder only") is measured in the same run, in a plain loop compiled
 as a whole and in longtail's trainer; the faster of the two is what the head's cost is measured by.
 
-Texts are random tokens at the shapes of Amazon-670K (128 tokens, 670,091 labels) and, where given, the real tokens of
+Texts are random tokens at the shapes of Amazon-670K (128 tokens, 670,091 labels) and Wiki-500K (128 tokens, 501,008
+labels), as LightXML has them, and, where given, the real tokens of
 eurlex57k (`benchmarks/neural_data.py` makes them). Weights are random, from BERT-base's config: rates, not accuracy.
 """
 
@@ -16,10 +17,10 @@ import argparse
 import gc
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,9 +41,31 @@ from longtail.run import Run
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
-N_LABELS, N_CLUSTERS, LABELS_PER_TEXT = 670_091, 8_192, 5.45
 N_TEXTS = 8_192
 CHEAP = TableOptions(optimizer="sgd", storage="bfloat16")
+
+
+class Shape(NamedTuple):
+    """A data set as LightXML trains on it: sizes, and the clusters that it ranks."""
+
+    name: str
+    n_labels: int
+    labels_per_text: float
+    n_clusters_ranked: int
+    bottleneck_width: int
+    n_clusters: int = 8_192
+
+    def texts(self, n_texts: int = N_TEXTS, width: int = 128) -> tuple[TokenRows, LabelMatrix]:
+        return random_texts(n_texts, width, self.n_labels, self.labels_per_text)
+
+    def index(self) -> LabelIndex:
+        """Labels in clusters of the same size but for one label."""
+        cluster_of = (np.arange(self.n_labels) * self.n_clusters // self.n_labels).astype(np.int32)
+        return LabelIndex((np.zeros(self.n_clusters, np.int32), cluster_of))
+
+
+AMAZON = Shape("", 670_091, 5.45, 75, 400)
+WIKI = Shape("wiki ", 501_008, 4.75, 32, 500)
 
 
 class NoLabels(Head):
@@ -90,11 +113,13 @@ class Clock:
         return (last - first) / (end - start)
 
 
-def random_texts(n_texts: int, width: int, n_labels: int, seed: int = 0) -> tuple[TokenRows, LabelMatrix]:
+def random_texts(
+    n_texts: int, width: int, n_labels: int, labels_per_text: float = 5.0
+) -> tuple[TokenRows, LabelMatrix]:
     """Random tokens, and labels that are as rare as in the real data."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     ids = rng.integers(5, 30_000, n_texts * width).astype(np.uint16)
-    counts = np.maximum(1, rng.poisson(LABELS_PER_TEXT, n_texts))
+    counts = np.maximum(1, rng.poisson(labels_per_text, n_texts))
     texts = np.repeat(np.arange(n_texts), counts)
     labels = np.minimum(n_labels - 1, (n_labels * rng.random(counts.sum()) ** 2).astype(np.int64))
     tokens = TokenRows(ids, np.arange(n_texts + 1, dtype=np.int64) * width)
@@ -200,12 +225,6 @@ def fresh() -> None:
     torch.cuda.reset_peak_memory_stats()
 
 
-def clusters() -> LabelIndex:
-    """Labels in 8,192 clusters of 81 or 82, as LightXML's on Amazon-670K."""
-    cluster_of = (np.arange(N_LABELS) * N_CLUSTERS // N_LABELS).astype(np.int32)
-    return LabelIndex((np.zeros(N_CLUSTERS, np.int32), cluster_of))
-
-
 def check(found: dict[str, Any]) -> None:
     """Compiled, recorded training beside plain training: the same losses but for rounding."""
     from transformers import BertConfig
@@ -231,41 +250,45 @@ def check(found: dict[str, Any]) -> None:
     found["check"] = {"first": one[0], "last": one[-1], "worst_difference": float(np.abs(one / two - 1).max())}
 
 
-def amazon_encoder(found: dict[str, Any]) -> None:
-    texts = random_texts(N_TEXTS, 128, N_LABELS)
+def encoder_only(found: dict[str, Any]) -> None:
+    texts = AMAZON.texts()
     found["plain 128x256"] = plain_rate(bert_base(), 128, 256)
     found["encoder 128x256"] = train_rate(bert_base(), NoLabels(), *texts, 256, 61)
     found["encoder5 128x256"] = train_rate(bert_base_5(), NoLabels(), *texts, 256, 61)
 
 
-def amazon_dense(found: dict[str, Any]) -> None:
-    texts = random_texts(N_TEXTS, 128, N_LABELS)
-    for batch_size in (256, 64):
-        head = Dense(768, N_LABELS, CHEAP)
-        found[f"dense 128x{batch_size}"] = train_rate(bert_base(), head, *texts, batch_size, 61, head_rate=0.05)
-    for chunk in (16_384, 32_768):
-        head = Dense(768, N_LABELS, CHEAP.model_copy(update={"chunk": chunk}))
-        key = f"dense 128x256, chunks of {chunk:,}"
-        found[key] = train_rate(bert_base(), head, *texts, 256, 61, head_rate=0.05)
+def dense(found: dict[str, Any], shape: Shape = AMAZON, batch_sizes: Sequence[int] = (256, 64)) -> None:
+    texts = shape.texts()
+    for batch_size in batch_sizes:
+        head = Dense(768, shape.n_labels, CHEAP)
+        key = f"{shape.name}dense 128x{batch_size}"
+        found[key] = train_rate(bert_base(), head, *texts, batch_size, 61, head_rate=0.05)
 
 
-def amazon_shortlist(found: dict[str, Any]) -> None:
-    tokens, labels = random_texts(N_TEXTS, 128, N_LABELS)
-    options = ShortlistOptions(n_clusters_ranked=75, bottleneck_width=400)
-    for batch_size in (256, 64):
-        head = Shortlist(5 * 768, clusters(), options, CHEAP)
-        place = np.empty(N_LABELS, np.int64)
+def shortlist(found: dict[str, Any], shape: Shape = AMAZON, batch_sizes: Sequence[int] = (256, 64)) -> None:
+    tokens, labels = shape.texts()
+    options = ShortlistOptions(n_clusters_ranked=shape.n_clusters_ranked, bottleneck_width=shape.bottleneck_width)
+    for batch_size in batch_sizes:
+        head = Shortlist(5 * 768, shape.index(), options, CHEAP)
+        place = np.empty(shape.n_labels, np.int64)
         real = np.flatnonzero(head.order >= 0)
         place[head.order[real]] = real
         places = labels.renumber(place, len(head.order))
-        found[f"shortlist 128x{batch_size}"] = train_rate(
+        found[f"{shape.name}shortlist 128x{batch_size}"] = train_rate(
             bert_base_5(), head, tokens, places, batch_size, 61, dropout=0.5, head_rate=0.05
         )
 
 
-def amazon_predict(found: dict[str, Any]) -> None:
-    tokens, _ = random_texts(4 * N_TEXTS, 128, N_LABELS)
-    found["predict 128"] = predict_rates(Network(bert_base(), Dense(768, N_LABELS, CHEAP)), tokens)
+def predict(found: dict[str, Any], shape: Shape = AMAZON) -> None:
+    tokens, _ = shape.texts(4 * N_TEXTS)
+    found[f"{shape.name}predict 128"] = predict_rates(Network(bert_base(), Dense(768, shape.n_labels, CHEAP)), tokens)
+
+
+def wiki(found: dict[str, Any]) -> None:
+    """The other shape; its encoder alone is the same."""
+    dense(found, WIKI, [256])
+    shortlist(found, WIKI, [256])
+    predict(found, WIKI)
 
 
 def eurlex(found: dict[str, Any], tokens_file: str, folder: str) -> None:
@@ -284,12 +307,13 @@ def eurlex(found: dict[str, Any], tokens_file: str, folder: str) -> None:
         )
 
 
-PARTS = {
+PARTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "check": check,
-    "encoder": amazon_encoder,
-    "dense": amazon_dense,
-    "shortlist": amazon_shortlist,
-    "predict": amazon_predict,
+    "encoder": encoder_only,
+    "dense": dense,
+    "shortlist": shortlist,
+    "predict": predict,
+    "wiki": wiki,
 }
 
 

@@ -32,8 +32,15 @@ TINY_WORDS = [
 TRAINING = {"rate": 5e-3, "head_rate": 2e-2, "epochs": 15, "batch_size": 16, "averaging": {"kind": "none"}}
 WORDS = {"hidden": 16, "vectors": {"width": 16}, "tokens": {"max_tokens": 32}, "dropout": 0.1, "dropout_words": 0.0}
 ATTENTION = {"rate": 3e-2, "bottleneck_rate": 3e-2, "head_rate": 3e-2, "clip_norm": 1.0}
+XBERT = {"tree": {"max_leaf": 3}, "n_clusters_ranked": 2}
 QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
     "lightxml": lambda encoder, training: {"encoders": [encoder], "dropout": 0.1, "training": training},
+    "lightxml:ensemble": lambda encoder, training: {
+        "encoders": [encoder],
+        "dropout": 0.1,
+        "n_seeds": 2,
+        "training": {**training, "epochs": training["epochs"] - 3},
+    },
     "lightxml:shortlist": lambda encoder, training: {
         "encoders": [encoder],
         "dropout": 0.1,
@@ -97,9 +104,16 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "training": {**training, **ATTENTION, "epochs": training["epochs"] + 5},
     },
     "xbert": lambda encoder, training: {
+        **XBERT,
         "recalls": [{"kind": "transformer", **encoder}],
-        "tree": {"max_leaf": 3},
-        "n_clusters_ranked": 2,
+        "matcher": {"training": training},
+    },
+    "xbert:linear": lambda encoder, training: {**XBERT, "recalls": [{"kind": "linear"}], "embedding_weight": 0.0},
+    "xbert:similarity": lambda encoder, training: {
+        **XBERT,
+        "recalls": [{"kind": "cnn", "vectors": {"width": 32}, "heights": [1, 2], "n_filters": 32, "slots": 1}],
+        "vectors": [{"kinds": ["random"]}],
+        "ranking": "similarity",
         "matcher": {"training": training},
     },
 }
@@ -109,7 +123,7 @@ PLAIN = [name for name in METHODS.names() if name not in QUICK]
 """Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
 ASKED = {
     "each_plain": PLAIN,
-    "each_network": [*QUICK],
+    "each_network": [name for name in QUICK if name != "xbert:linear"],
     "each_name": [*PLAIN, *QUICK, *(name for name in preset_names() if name.split("/")[0] in PLAIN)],
 }
 
