@@ -49,6 +49,7 @@ def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str
         "knn": ("knn", {}),
         "attentionxml": ("attentionxml", {"encoder": {"vectors": glove}}),
         "treaderxml": ("treaderxml", {"training": EARLY}),
+        "treaderxml-transformer": ("treaderxml/transformer", {"encoder": whole}),
         "treaderxml-names": ("treaderxml", {"scope": {"votes": 0.0}, "training": EARLY}),
         "treaderxml-text": ("treaderxml", {"teacher": False, "training": EARLY}),
     }
@@ -89,10 +90,11 @@ class Clock:
 
 
 def measure(
-    method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split
+    method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split, plan: bool
 ) -> tuple[dict[str, Any], Evaluation]:
     """One row: train, predict, judge."""
     model = create_method(method, with_settings(create_method(method, options).options.plain(), settings))
+    needs = model.needs(train, measure=True) if plan else None
     clock = Clock()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -111,6 +113,8 @@ def measure(
         "peak_gpu_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
         "options": model.options.plain(),
     }
+    if needs is not None:
+        row["planned"] = {"s": round(needs.seconds or 0, 1), "gpu_gib": round(needs.gpu_bytes / 2**30, 2)}
     if torch.cuda.is_available() and "bf16" in model.precisions:  # there networks predict in bf16
         model.precision = "fp32"
         row["fp32"] = shown(evaluate_model(model, data.dev))
@@ -142,6 +146,7 @@ def main() -> None:
     parser.add_argument("--vectors", help="a file of word vectors, for the rows that read words")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0], help="each row with each of these")
     parser.add_argument("--against", nargs="*", default=[], help="rows that rows after them are set beside")
+    parser.add_argument("--plan", action="store_true", help="also what `longtail plan` would have told")
     parser.add_argument("--name", default="neural_accuracy", help="of the file of results")
     parser.add_argument("--texts", type=int, help="train on the first so many texts, for trying the script out")
     given = parser.parse_args()
@@ -156,7 +161,7 @@ def main() -> None:
         own = [s.partition(":")[2] if s.split("=")[0].count(":") else s for s in given.settings if _meant(s, name)]
         method, options = variants(given.encoder, given.vectors)[name]
         print(row, own, flush=True)
-        found[row], judged[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train)
+        found[row], judged[row] = measure(method, {**options, "seed": int(seed or 0)}, own, data, train, given.plan)
         beside = {other: f"{other}~{seed}" if seed else other for other in given.against if other != name}
         found[row]["gain"] = {other: gain(judged[row], judged[key]) for other, key in beside.items() if key in judged}
         facts = {

@@ -94,8 +94,7 @@ class XBERT(Method):
                 pifa = points_of(rows, split, VectorOptions(), seed, run, sources)  # whatever labels are clustered by
                 self.rankers_.append(similarity_ranker(pifa, index))
                 continue
-            n_recalled = options.ranker.n_recalled_of(index.n_clusters)
-            hard = options.ranker.negatives == "matcher"
+            hard, n_recalled = options.ranker.negatives == "matcher", options.ranker.n_recalled_of(index.n_clusters)
             recalled = made.clusters(split.texts, rows, n_recalled, run)[0] if hard else None
             joined = made.joined(split.texts, rows, options.embedding_weight, run)
             how = options.ranker, seed, run.engine, run.progress, own.stages
