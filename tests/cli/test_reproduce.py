@@ -133,6 +133,38 @@ def test_figures_that_fall_short_are_below(longtail: Run, attentionxml: Path, pa
     assert "below: P@5 by more than 0.5" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("preset", "layout", "settings"),
+    [
+        ("lightxml/eurlex-4k", "attentionxml",
+         ['encoders=[{{model="{encoder}", n_layers=2, tokens={{max_tokens=32}}}}]', "training.epochs=1"]),
+        ("aplc-xlnet/eurlex-4k", "attentionxml",
+         ["encoder.model={encoder}", "encoder.tokens.max_tokens=32", "buckets.cuts=[4]", "training.n_steps=3"]),
+        ("xbert/eurlex-4k", "xbert",
+         ['recalls=[{{kind="transformer", model="{encoder}", tokens={{max_tokens=32}}}}]', "sentence_model={encoder}",
+          "matcher.training.n_steps=3", "n_seeds=1"]),
+    ],
+)  # fmt: skip
+def test_presets_of_networks_run_on_data_as_they_were_released(
+    preset: str,
+    layout: str,
+    settings: list[str],
+    longtail: Run,
+    papers: Run,
+    tmp_path: Path,
+    tiny_encoder: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    place = request.getfixturevalue(layout)
+    place = place / "mlc2seq" if layout == "xbert" else place
+    changed = [part for one in settings for part in ("--set", one.format(encoder=tiny_encoder))]
+    folder = papers(result={"preset": preset})
+    ran = longtail("reproduce", preset, place, "--published", folder, "--out", tmp_path / "out", *changed)
+    assert ran.code == 0, ran.err
+    assert f"{preset} on lab/toys: 60 training texts, 60 test texts" in ran.out
+    assert load_model(tmp_path / "out" / "model").name == preset.split("/")[0]
+
+
 def test_both_parts_of_an_x_bert_release_can_be_read(longtail: Run, xbert: Path, papers: Run, tmp_path: Path) -> None:
     folder = papers(n_dev=60)
     for place in (xbert, xbert / "mlc2seq"):
