@@ -180,3 +180,18 @@ def test_the_shape_of_a_tree_is_known_before_it_is_grown(shape: dict[str, Any], 
     assert_is_a_tree(found, n_labels)
     if options.balanced:
         assert [len(parent) for parent in found.parents] == [len(parent) for parent in expected.parents]
+
+
+@pytest.mark.parametrize(("n_labels", "smallest", "largest"), [(667_317, 81, 82), (501_008, 61, 62)])
+def test_clusters_are_as_many_and_as_large_as_lightxml_has(n_labels: int, smallest: int, largest: int) -> None:
+    """Amazon-670K and Wiki-500K (C.12.1): sizes within one of each other, and none below half of what is allowed."""
+    found = even_index(n_labels, TreeOptions(n_levels=1, max_leaf=100, fill=False))
+    sizes = np.bincount(found.parents[-1])
+    assert found.n_clusters == 8_192
+    assert (sizes.min(), sizes.max()) == (smallest, largest)
+
+
+@pytest.mark.parametrize("n_labels", [201, 333, 1000])
+def test_halved_leaves_are_never_halved_once_too_often(n_labels: int) -> None:
+    built = build_tree(vectors(n_labels), TreeOptions(n_levels=1, max_leaf=100, fill=False), engine=ONE)
+    assert np.bincount(built.parents[-1]).min() >= 50
