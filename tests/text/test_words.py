@@ -92,7 +92,7 @@ def test_several_columns_are_read_one_after_the_other() -> None:
     texts = table("b", "b", title=["a", "a"])
     options = TokenOptions(columns=("title", "text"))
     made = WordTokeniser.learn(texts, options, WordOptions())
-    assert tokenise(texts, made, options.columns).ids.tolist() == [2, 3, 2, 3]
+    assert tokenise(texts, made, options).ids.tolist() == [2, 3, 2, 3]
 
 
 def test_texts_without_words_or_without_the_column_are_refused() -> None:
