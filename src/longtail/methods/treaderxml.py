@@ -34,6 +34,7 @@ from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
 from longtail.text.points import WordPointOptions
+from longtail.text.tokens import TokenOptions
 from longtail.text.vectors import DEFAULT_WIDTH, TRAIN, WordVectorOptions
 from longtail.types import TopK
 
@@ -42,7 +43,7 @@ class TReaderXMLOptions(NetworkOptions):
     """Options of TReaderXML."""
 
     encoder: Annotated[ReaderOptions | TransformerOptions, Field(discriminator="kind")] = ReaderOptions(
-        vectors=WordVectorOptions(source=TRAIN)
+        tokens=TokenOptions(max_tokens=128), vectors=WordVectorOptions(source=TRAIN, width=100), bottleneck=256
     )
     """What reads the texts and their scopes: two attention readers, or a transformer."""
     teacher: bool = True
@@ -56,7 +57,7 @@ class TReaderXMLOptions(NetworkOptions):
     labels: TableOptions = TableOptions()
     """How the labels' weights are kept and trained; `fixed` only."""
     training: TrainingOptions = TrainingOptions(
-        epochs=8.0, batch_size=64, rate=3e-3, word_rate=2e-2, head_rate=1e-2, decay=0.0
+        epochs=6.0, batch_size=64, rate=3e-3, word_rate=2e-2, head_rate=1e-2, decay=0.0
     )
     """How the network is trained; these rates are for word vectors of its own. A transformer wants others
     (`rate` 1e-4, `head_rate` 2e-3)."""

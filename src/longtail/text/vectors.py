@@ -116,7 +116,8 @@ class _Found:
     def open(self, width: int, where: str = "") -> None:
         """Make room for vectors of this width."""
         if self.options.width not in (None, width):
-            raise ConfigError(f"vectors.width must be {width} as in {where}, got {self.options.width}; leave it out")
+            given = self.options.width
+            raise ConfigError(f"vectors.width must be {width} as in {where}, got {given}; set it to {width}")
         spread = self.options.spread
         self.table = np.random.default_rng(seed=self.seed).random((self.n_ids, width), np.float32)
         self.table *= 2 * spread
