@@ -150,7 +150,7 @@ def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy,
     vote = 1 + (k - rank) / (k * (k + 1))
     if most:
         kept = _likeliest(text, label, vote, parents.n_labels, most)
-        text, rank, label, vote = text[kept], rank[kept], label[kept], vote[kept]
+        text, label, vote = text[kept], label[kept], vote[kept]
     above = _spread(text, np.arange(len(text)), parents, label)
     is_own = np.arange(len(text) + len(above[0])) < len(text)
     text, label = np.concatenate([text, above[0]]), np.concatenate([label, above[2]])
