@@ -43,7 +43,7 @@ class TReaderXMLOptions(NetworkOptions):
     """Options of TReaderXML."""
 
     encoder: Annotated[ReaderOptions | TransformerOptions, Field(discriminator="kind")] = ReaderOptions(
-        tokens=TokenOptions(max_tokens=128), vectors=WordVectorOptions(source=TRAIN, width=100), bottleneck=256
+        tokens=TokenOptions(max_tokens=256), vectors=WordVectorOptions(source=TRAIN, width=100), bottleneck=256
     )
     """What reads the texts and their scopes: two attention readers, or a transformer."""
     teacher: bool = True
@@ -57,7 +57,7 @@ class TReaderXMLOptions(NetworkOptions):
     labels: TableOptions = TableOptions()
     """How the labels' weights are kept and trained; `fixed` only."""
     training: TrainingOptions = TrainingOptions(
-        epochs=6.0, batch_size=64, rate=3e-3, word_rate=2e-2, head_rate=1e-2, decay=0.0
+        epochs=12.0, batch_size=64, rate=3e-3, word_rate=2e-2, head_rate=1e-2, decay=0.0
     )
     """How the network is trained; these rates are for word vectors of its own. A transformer wants others
     (`rate` 1e-4, `head_rate` 2e-3)."""

@@ -68,6 +68,9 @@ class ReaderOptions(WordEncoderOptions):
     raw: bool = True
     """Also put the mean of the words' own vectors into a text's vector: attention squashes what it makes of them. The
     paper has none."""
+    root_weight: float = Field(0.3, ge=0)
+    """Means over a text's words are multiplied with this times the root of how many they are, which lets longer texts
+    say more; 0 leaves means as they are, as in the paper."""
     bottleneck: PositiveInt = 512
     """Width of a text's vector."""
     dropout_words: float = Field(0.2, ge=0, lt=1)
@@ -114,7 +117,9 @@ class Reader(WordEncoder):
         states = self.text(vectors, mask)
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
         found = self._both(states, mask, real, scope)
-        return found if self.raw is None else found + self.raw(_mean(self.text.dropout(vectors), real))
+        if self.raw is None:
+            return found
+        return found + self.raw(_mean(self.text.dropout(vectors), real, self.options.root_weight))
 
     def _both(self, states: Tensor, mask: Tensor | None, real: Tensor, scope: Tensor | None) -> Tensor:
         """What the text's states and the scope make together, (B, width)."""
@@ -148,7 +153,7 @@ class Reader(WordEncoder):
             known = states * real[..., None]
             return cast(Tensor, self.bottleneck(functional.pad(known, (0, 0, ahead, behind)).flatten(1)))
         start = n_scope if how == "apart" else 0
-        made: Tensor = self.bottleneck(_summary(states[:, start:], real[:, start:]))
+        made: Tensor = self.bottleneck(_summary(states[:, start:], real[:, start:], self.options.root_weight))
         return made + self.scope_bottleneck(_summary(states[:, :start], real[:, :start])) if start else made
 
     @classmethod
@@ -265,16 +270,18 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Te
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)
 
 
-def _summary(states: Tensor, real: Tensor) -> Tensor:
+def _summary(states: Tensor, real: Tensor, root_weight: float = 0.0) -> Tensor:
     """Largest and mean of real places: (B, T, d) -> (B, 2 d)."""
     most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
-    return torch.cat([most, _mean(states, real)], 1)
+    return torch.cat([most, _mean(states, real, root_weight)], 1)
 
 
-def _mean(states: Tensor, real: Tensor) -> Tensor:
-    """Mean of real places: (B, T, d) -> (B, d)."""
+def _mean(states: Tensor, real: Tensor, root_weight: float = 0.0) -> Tensor:
+    """Mean of real places, as `root_weight` has it: (B, T, d) -> (B, d)."""
     weight = real[..., None].to(states.dtype)
-    return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
+    count = weight.sum(1).clamp(min=1)
+    mean = (states * weight).sum(1) / count
+    return mean * (root_weight * count.sqrt()) if root_weight else mean
 
 
 def waves(n: int, width: int, device: torch.device) -> Tensor:
