@@ -3,6 +3,7 @@
 # JOBS is a file with one command a line: `acc` and `abl` of gpu_rows.sh, or any other; its log and results belong into
 # $R. The first call starts the queue, which goes on between calls; each call waits up to SECONDS and brings all that
 # is there back as $OUT/results.tgz. Give the next call at once: half a minute without one, and the machine is gone.
+# What a later call starts beside the queue needs `setsid`, or it ends with that call.
 set -u
 jobs=$1 most=$2
 set --  # or what is sourced would take these for its own

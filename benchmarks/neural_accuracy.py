@@ -50,6 +50,7 @@ def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str
         "attentionxml": ("attentionxml", {"encoder": {"vectors": glove}}),
         "treaderxml": ("treaderxml", {"training": EARLY}),
         "treaderxml-transformer": ("treaderxml/transformer", {"encoder": whole}),
+        "treaderxml-transformer-text": ("treaderxml/transformer", {"encoder": whole, "teacher": False}),
         "treaderxml-names": ("treaderxml", {"scope": {"votes": 0.0}, "training": EARLY}),
         "treaderxml-text": ("treaderxml", {"teacher": False, "training": EARLY}),
     }

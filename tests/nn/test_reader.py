@@ -207,6 +207,28 @@ def test_without_a_scope_the_network_is_the_one_that_knows_of_none() -> None:
     assert (vectors - plain(*batch.inputs)).abs().amax(1).min() > 1e-4  # whoever has a scope is read otherwise
 
 
+def test_the_root_of_how_many_words_there_are_lets_longer_texts_say_more() -> None:
+    """Without attention and places, what a text's vector has of means is their number's root times as long."""
+    bare = {"layers": [], "positions": "none", "scope_words": 0}
+    plain, rooted = reader(**bare, root_weight=0.0), reader(**bare, root_weight=0.5)
+    rooted.load_state_dict(plain.state_dict())
+    batch = batch_of(plain, None)
+    found: list[list[Tensor]] = []
+    for encoder in (plain, rooted):
+        heard: list[Tensor] = []
+        encoder.raw.register_forward_pre_hook(lambda _, given, heard=heard: heard.append(given[0]))
+        encoder.bottleneck.register_forward_pre_hook(lambda _, given, heard=heard: heard.append(given[0]))
+        encoder(*batch.inputs)
+        found.append(heard)
+    (summary, raw), (summary_rooted, raw_rooted) = found
+    longer = 0.5 * torch.tensor([5.0, 2, 7, 1, 1]).sqrt()[:, None]
+    close(raw_rooted, raw * longer)
+    close(summary_rooted[:, :6], summary[:, :6])  # the largest of each number
+    close(summary_rooted[:, 6:], summary[:, 6:] * longer)
+    words = plain.embedding(batch.ids[0, :5])
+    close(raw[0], words.mean(0))
+
+
 @pytest.mark.parametrize("more", [{}, {"mask": "paper"}, {"pooling": "flatten"}, {"layers": []}, {"scope_words": 1}])
 def test_a_text_with_its_scope_gives_alone_what_it_gives_among_others(more: dict[str, Any]) -> None:
     encoder = reader(**more)
