@@ -94,7 +94,7 @@ def measure(
     method: str, options: dict[str, Any], settings: list[str], data: Any, train: Split, plan: bool
 ) -> tuple[dict[str, Any], Evaluation]:
     """One row: train, predict, judge."""
-    model = create_method(method, with_settings(create_method(method, options).options.plain(), settings))
+    model = create_method(method, with_settings(create_method(method, options).options, settings))
     needs = model.needs(train, measure=True) if plan else None
     clock = Clock()
     if torch.cuda.is_available():

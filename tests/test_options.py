@@ -69,10 +69,20 @@ class Cup(Options):
 
     kind: Literal["cup"] = "cup"
     width: PositiveInt = 4
+    handles: PositiveInt = 1
+
+
+class Door(Options):
+    """A group whose kind is an option like others."""
+
+    kind: Literal["wood", "glass"] = "wood"
+    height: PositiveInt = 2
 
 
 class Shop(Options):
     """Groups whose defaults are not those of their classes."""
+
+    door: Door = Door(height=5)
 
     search: Inner = Inner(beam=2, rule="max")
     goods: Annotated[Bag | Cup, Field(discriminator="kind")] = Bag(width=9)
@@ -91,6 +101,22 @@ def test_a_group_given_in_part_lies_over_the_default_it_has_here() -> None:
 def test_a_group_of_another_kind_has_its_own_defaults() -> None:
     assert Shop.of({"goods": {"kind": "cup"}}).goods == Cup()
     assert Shop(goods=Bag()).goods == Bag()  # a whole group is taken as it is
+    assert Shop.of({"door": {"kind": "glass"}}).door == Door(kind="glass", height=5)  # which is no other group
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"goods": {"kind": "hat"}}, "goods.kind must be one of 'bag', 'cup', got 'hat'"),
+        ({"goods": {"kind": "cup", "widt": 3}}, "unknown option 'goods.widt'; did you mean 'width'?"),
+        ({"goods": {"kind": "cup", "handle": 3}}, "unknown option 'goods.handle'; did you mean 'handles'?"),
+        ({"goods": {"kind": "bag", "handles": 3}}, "unknown option 'goods.handles'"),
+    ],
+)
+def test_a_fault_of_a_group_of_some_kind_is_told_as_of_that_kind(values: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Shop.of(values)
+    assert str(error.value) == expected
 
 
 def test_nothing_given_means_the_defaults() -> None:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import PositiveInt
 
 from longtail.errors import ConfigError
+from longtail.methods import create_method
 from longtail.methods.linear import LinearOptions
 from longtail.options import Options, help_of
 from longtail.presets import load_preset, preset_names
@@ -79,6 +80,14 @@ def test_the_toml_of_every_preset_is_read_back(preset: str | None) -> None:
 )
 def test_a_setting_changes_what_its_path_names(setting: str, expected: dict[str, Any]) -> None:
     assert Outer.of(with_settings(Outer().plain(), [setting])) == Outer(**expected)
+
+
+def test_a_kind_of_another_part_leaves_the_options_of_the_old_one_behind() -> None:
+    options = create_method("xbert", {"recalls": [{"kind": "bilstm"}], "matcher": {"training": {"epochs": 3}}}).options
+    changed = with_settings(options, ["recalls.0.kind=cnn", "recalls.0.n_filters=8", "matcher.training.epochs=2"])
+    assert changed["recalls"] == [{"kind": "cnn", "n_filters": 8}]
+    schedule = with_settings(options, ["matcher.training.schedule.kind=cosine"])["matcher"]["training"]["schedule"]
+    assert schedule == {**options.plain()["matcher"]["training"]["schedule"], "kind": "cosine"}
 
 
 def test_later_settings_win_and_the_given_options_stay_as_they_are() -> None:

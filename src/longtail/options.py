@@ -77,12 +77,18 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     return merged
 
 
+def is_another(group: Any, kind: Any) -> bool:
+    """Whether `kind` makes another group of this one, with options of its own, and is not just one of its options."""
+    field = type(group).model_fields.get("kind") if isinstance(group, Options) else None
+    return field is not None and kind not in get_args(field.annotation)
+
+
 def _over(default: Any, value: Any) -> Any:
     """A value over a default, where both are groups of the same kind."""
     if not (isinstance(default, Options) and isinstance(value, Mapping)):
         return value
     kind = getattr(default, "kind", None)
-    if value.get("kind", kind) != kind:
+    if is_another(default, value.get("kind", kind)):
         return value
     return merge({} if kind is None else {"kind": kind}, default.model_dump(exclude_unset=True), value)
 
@@ -105,6 +111,10 @@ def _explain(cls: type[BaseModel], error: ValidationError, source: str) -> str:
         if unknown:
             hint = did_you_mean(str(unknown[0]), group.model_fields if group else [])
             faults[f"unknown option '{path}'{hint}"] = [], ""
+        elif fault["type"] == "union_tag_invalid":
+            faults[f"{path}.kind"] = [f"be one of {fault['ctx']['expected_tags']}"], f", got '{fault['ctx']['tag']}'"
+        elif fault["type"] == "union_tag_not_found":
+            faults[f"{path}.kind"] = ["be given"], f", got {fault['input']!r}"
         elif fault["type"] == "value_error":
             reason = str(fault["ctx"]["error"])
             faults[f"{path}: {reason}" if path else reason] = [], ""
@@ -130,6 +140,7 @@ def _located(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[lis
             below = fields[str(step)].annotation
             group = _model_in(below)
         elif isinstance(step, str) and _has_union(below):
+            group = _model_in(below, step) or group
             continue
         path.append(str(step))
     return path, group
@@ -139,11 +150,13 @@ def _has_union(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, UnionType) or any(_has_union(inner) for inner in get_args(annotation))
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _model_in(annotation: Any, kind: str = "") -> type[BaseModel] | None:
+    """The first group that a value may be; or that of this kind."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        own = annotation.model_fields.get("kind")
+        return annotation if not kind or (own is not None and own.default == kind) else None
     for inner in getattr(annotation, "__args__", ()):
-        found = _model_in(inner)
+        found = _model_in(inner, kind)
         if found is not None:
             return found
     return None

@@ -4,7 +4,8 @@
     with_settings(plain, ["ranker.threshold=1"])  ->  plain options with these values laid over
 
 In a setting a number or `*` picks members of a list: `features.blocks.0.weight=2`, `features.blocks.*.min_df=3`.
-Values are TOML; what is not TOML is taken as a word.
+Values are TOML; what is not TOML is taken as a word. A `kind` that makes another part of a group
+(`encoder.kind=bilstm`) leaves the options of the old part behind.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from longtail.errors import ConfigError
-from longtail.options import Options, help_of
+from longtail.options import Options, help_of, is_another
 
 _COLUMNS = 100
 
@@ -31,15 +32,15 @@ def options_toml(options: Options, title: str = "") -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def with_settings(options: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """A copy of `options` (plain data, all of them) in which each `path=value` is set; unknown names are kept."""
-    changed = copy.deepcopy(dict(options))
+def with_settings(options: Options | Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Options as plain data in which each `path=value` is set; unknown names are kept."""
+    changed = options.plain() if isinstance(options, Options) else copy.deepcopy(dict(options))
     for setting in settings:
         path, equals, value = setting.partition("=")
         steps = [step.strip() for step in path.split(".")]
         if not equals or not all(steps):
             raise ConfigError(f"a setting must be option=value, such as ranker.threshold=0.05, got '{setting}'")
-        _set(changed, steps, read_value(value.strip()), path.strip())
+        _set(changed, steps, read_value(value.strip()), path.strip(), options)
     return changed
 
 
@@ -71,7 +72,8 @@ def read_value(text: str) -> Any:
         return text
 
 
-def _set(group: Any, steps: list[str], value: Any, path: str) -> None:
+def _set(group: Any, steps: list[str], value: Any, path: str, made: Any = None) -> None:
+    """`made` are the options that `group` came from, as far as they are known."""
     step, rest = steps[0], steps[1:]
     if isinstance(group, list):
         keys: list[Any] = list(range(len(group))) if step == "*" else [int(step)] if step.isdecimal() else []
@@ -82,12 +84,15 @@ def _set(group: Any, steps: list[str], value: Any, path: str) -> None:
         keys = [step]
     for key in keys:
         if not rest:
+            if key == "kind" and is_another(made, value):
+                group.clear()
             group[key] = value
         else:
             inner = group[key] if isinstance(group, list) else group.get(key)
             if not isinstance(inner, dict | list):
                 inner = group[key] = {}
-            _set(inner, rest, value, path)
+            below = made[key] if isinstance(made, tuple) else getattr(made, str(key), None)
+            _set(inner, rest, value, path, below)
 
 
 def _group(options: BaseModel, path: str, helpful: bool = True) -> Iterator[str]:

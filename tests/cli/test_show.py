@@ -32,6 +32,15 @@ def test_what_config_shows_can_be_trained_with(longtail: Run, data: Path, tmp_pa
     assert longtail("train", data, "--config", file, "--out", tmp_path / "m").code == 0
 
 
+def test_config_shows_the_options_of_another_part(longtail: Run) -> None:
+    shown = longtail("config", "show", "knn", "--set", "points.kind=words", "--set", "points.vectors.width=7").out
+    assert 'kind = "words"' in shown
+    assert "width = 7" in shown
+    assert "[points.features]" not in shown
+    ran = longtail("config", "show", "knn", "--set", "points.kind=letters")
+    assert (ran.code, ran.err) == (2, "longtail: knn: points.kind must be one of 'tfidf', 'words', got 'letters'\n")
+
+
 def test_config_check_says_what_a_file_changes_and_what_is_wrong(longtail: Run, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("[ranker]\nthreshold = 0.4321\n")

@@ -17,13 +17,14 @@ from longtail.cli.flags import (
     MethodName,
     Quiet,
     Read,
+    Settings,
     TextColumn,
     Threads,
     VocabularyFile,
 )
 from longtail.cli.room import Row, rows_of, shortage
 from longtail.cli.screen import Screen, in_bytes, in_seconds, write_json
-from longtail.cli.train import Config, Fields, Settings, TrainSplit
+from longtail.cli.train import Config, Fields, TrainSplit
 
 if TYPE_CHECKING:
     from longtail.machine import Needs

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import RUN_PANEL, Format, Json, Quiet, Read, Threads
+from longtail.cli.flags import RUN_PANEL, Format, Json, Quiet, Read, Settings, Threads
 from longtail.cli.screen import Screen, in_seconds, write_json
-from longtail.cli.train import Resume, Settings, check_room, fit_and_save
+from longtail.cli.train import Resume, check_room, fit_and_save
 from longtail.errors import ConfigError, LongtailError, did_you_mean
 
 if TYPE_CHECKING:

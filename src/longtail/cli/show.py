@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import Json, MethodName, Model
+from longtail.cli.flags import Json, MethodName, Model, Settings
 from longtail.cli.screen import Screen, in_bytes, write_json
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def methods(as_json: Json = False) -> None:
         typer.echo(f"{name:<{width}}  {found[name]}")
 
 
-def config_show(name: Name = "linear") -> None:
+def config_show(name: Name = "linear", settings: Settings = None) -> None:
     """Print all options of a method or preset with their help, as TOML that --config reads."""
-    from longtail.methods import create_method
+    from longtail.cli.source import choose_method
     from longtail.settings import options_toml
 
     title = f"All options of {name}: longtail train DATA --method {name} --config FILE --out MODEL"
-    typer.echo(options_toml(create_method(name).options, title), nl=False)
+    typer.echo(options_toml(choose_method(name, settings=settings).options, title), nl=False)
 
 
 def config_check(file: ConfigFile, method: MethodName = "linear", as_json: Json = False) -> None:

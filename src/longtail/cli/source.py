@@ -70,4 +70,5 @@ def choose_method(
         options |= chosen.reading(fields, options)
     if seed is not None:
         options["seed"] = seed
-    return type(chosen).from_options(with_settings(options, settings or ()))
+    known = type(chosen).from_options(options).options
+    return type(chosen).from_options(with_settings(known, settings or ()))

@@ -18,6 +18,7 @@ from longtail.cli.flags import (
     MethodName,
     Quiet,
     Read,
+    Settings,
     TailWeight,
     TextColumn,
     Threads,
@@ -36,10 +37,6 @@ Out = Annotated[
     typer.Option("--out", "-o", metavar="MODEL", help="The model's folder; an older one is replaced at the very end."),
 ]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Options in a TOML file (longtail config show).")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="OPTION=VALUE", help="An option, such as ranker.threshold=0.05. May be repeated."),
-]
 Fields = Annotated[str | None, typer.Option(metavar="NAMES", help="Fields of a text to read, such as title,text.")]
 TrainSplit = Annotated[str, typer.Option("--split", metavar="NAME", help="The part of the data to train on.")]
 HoldOut = Annotated[

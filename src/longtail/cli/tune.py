@@ -16,12 +16,13 @@ from longtail.cli.flags import (
     MethodName,
     Quiet,
     Read,
+    Settings,
     TextColumn,
     Threads,
     VocabularyFile,
 )
 from longtail.cli.screen import Screen, in_seconds, write_json
-from longtail.cli.train import Config, Fields, Resume, Seed, Settings, work_folder
+from longtail.cli.train import Config, Fields, Resume, Seed, work_folder
 from longtail.errors import ConfigError, LongtailError
 
 if TYPE_CHECKING:

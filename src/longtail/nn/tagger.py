@@ -140,16 +140,12 @@ class Tagger:
 
     def describe(self) -> dict[str, Any]:
         """What people want to know of a network."""
-        origin = self.network.encoder.facts().get("origin", {"name": self.network.encoder.options_class.__name__})
+        origin = self.network.encoder.facts().get("origin", {})
         size = sum(parameter.numel() for parameter in self.network.parameters())
         head = {"head": type(self.network.head).__name__.lower(), **self.network.head.facts()}
-        return {
-            "encoder": origin["name"],
-            "from": origin.get("source", ""),
-            "n_weights_in_all": size,
-            **self.facts,
-            **head,
-        }
+        named = {"encoder": origin.get("name", self.options.kind)}
+        found = {"from": origin["source"]} if origin else {}
+        return {**named, **found, "n_weights_in_all": size, **self.facts, **head}
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
