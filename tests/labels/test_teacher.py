@@ -86,7 +86,7 @@ def test_scopes_are_the_same_in_pieces_after_a_kill_and_from_a_folder(
     whole = teacher.scope(split().texts, None, ONE)
     with write_folder(tmp_path / "m", "test") as writer:
         teacher.save(writer)
-    monkeypatch.setattr("longtail.labels.teacher._TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr("longtail.labels.text_pool._AT_ONCE", 3)
     opened = Teacher.load(Folder(tmp_path / "m", "test"), teacher.options, split().vocabulary)
     found = opened.scope(split().texts, None, ONE)
     assert np.array_equal(whole.ptr, found.ptr)

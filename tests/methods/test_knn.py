@@ -13,7 +13,7 @@ import pytest
 from longtail.data import load_dataset
 from longtail.data.dataset import Dataset, Split, as_table
 from longtail.errors import ConfigError, NotFittedError
-from longtail.methods import knn, load_model
+from longtail.methods import load_model
 from longtail.methods.knn import KNN
 from longtail.run import Run
 from longtail.types import LabelMatrix
@@ -42,8 +42,8 @@ def model(request: pytest.FixtureRequest, split: Split) -> KNN:
 
 def share_found(model: KNN, neighbours: np.ndarray[Any, Any], split: Split) -> np.ndarray[Any, Any]:
     """The share of each text's labels that its neighbours have."""
-    gold = [set(model.labels_[row].tolist()) for row in range(len(split))]
-    near = [set().union(*(model.labels_[text].tolist() for text in row if text >= 0)) for row in neighbours]
+    gold = [set(model.pool_.labels[row].tolist()) for row in range(len(split))]
+    near = [set().union(*(model.pool_.labels[text].tolist() for text in row if text >= 0)) for row in neighbours]
     return np.array([len(own & found) / len(own) if own else 1.0 for own, found in zip(gold, near, strict=True)])
 
 
@@ -74,7 +74,7 @@ def test_the_nearest_text_shows_the_answer_where_it_is_not_left_out(model: KNN, 
 def test_with_copies_left_out_labels_are_found_as_often_as_by_a_plain_leave_one_out(
     model: KNN, split: Split, k: int
 ) -> None:
-    points = model.points_.of(split.texts, None, Run())
+    points = model.pool_.points.of(split.texts, None, Run())
     dense = np.asarray(points.matrix().todense()) if hasattr(points, "matrix") else points
     dense = dense.astype(np.float64)
     dense /= np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
@@ -90,7 +90,7 @@ def test_with_copies_left_out_labels_are_found_as_often_as_by_a_plain_leave_one_
 def test_texts_are_read_in_blocks(model: KNN, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model.top_k(split, 5)
     near = model.neighbours(split, 5, leave_out=True)
-    monkeypatch.setattr(knn, "_AT_ONCE", 37)
+    monkeypatch.setattr("longtail.labels.text_pool._AT_ONCE", 37)
     blocks = model.top_k(split, 5)
     assert np.array_equal(blocks.labels, whole.labels)
     assert blocks.scores.tobytes() == whole.scores.tobytes()
@@ -121,8 +121,8 @@ def test_lists_of_faiss_are_saved_with_the_model(split: Split, tmp_path: Path) -
     assert found.labels.tobytes() == model.top_k(split, 5).labels.tobytes()
     apart = np.abs(found.scores[:, 0] - exact.top_k(split, 5).scores[:, 0])
     assert np.mean(apart < 1e-4) > 0.9  # which of some copies is among the 30 is another matter
-    with pytest.raises(ConfigError, match="must be exact for sparse points"):
-        KNN(search=search).fit(split)
+    with pytest.raises(ConfigError, match=r"search.kind must be 'exact' where points are of kind 'tfidf', got 'faiss'"):
+        KNN(search=search)
 
 
 def test_needs_grow_with_the_texts_and_time_is_measured(split: Split) -> None:

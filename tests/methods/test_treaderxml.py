@@ -90,7 +90,7 @@ def test_validation_texts_are_held_out_of_the_pool_while_training_and_in_it_afte
     kept, held = split_rows(60, model.options.training, 0)
     assert (len(kept), len(held)) == (45, 15)
     assert sorted(pools) == [45, 60]
-    assert len(model.teacher_.index) == 60
+    assert len(model.teacher_.pool.index) == 60
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,23 @@ def test_fields_are_read_by_encoder_and_points_alike() -> None:
 def test_only_encoders_that_read_a_scope_can_be_chosen() -> None:
     with pytest.raises(ConfigError, match="encoder"):
         TReaderXML(encoder={"kind": "bilstm"})
+
+
+@pytest.mark.parametrize(
+    ("encoder", "expected"),
+    [
+        ({"scope_words": 0}, "encoder.scope_words must be at least 1 to read a label scope (teacher), got 0"),
+        (
+            {"kind": "transformer", "tokens": {"max_tokens": 192}},
+            "encoder.scope_tokens must be at most half of encoder.tokens.max_tokens (96), got 128",
+        ),
+    ],
+)
+def test_a_scope_that_has_no_room_is_found_before_anything_is_done(encoder: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        create_method("treaderxml", {"encoder": encoder})
+    assert str(error.value) == f"treaderxml: {expected}"
+    assert not create_method("treaderxml", {"encoder": encoder, "teacher": False}).options.teacher
 
 
 @pytest.mark.parametrize("name", ["treaderxml", "treaderxml:transformer"])

@@ -22,22 +22,19 @@ from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.labels.scope import Hierarchy, Scope, ScopeOptions, parents_of, scope_of
-from longtail.neighbours import NO_TEXT, NeighbourIndex, Neighbours, Points, Search, SearchOptions
+from longtail.labels.text_pool import TextPool, TextPoolOptions
+from longtail.neighbours import NO_TEXT, NeighbourIndex, Neighbours, Points, Search
 from longtail.neighbours.vote import votes_of
 from longtail.persist import Folder, FolderWriter
-from longtail.progress import SILENT
 from longtail.run import Run
-from longtail.text.points import AnyPointOptions, TextPoints, TfidfPointOptions, fit_points, load_points
 from longtail.types import LabelMatrix
 
-_TEXTS_AT_ONCE = 1 << 13
-"""Texts whose points are held at once in use."""
 _SHARPNESS = 20.0
 """How fast a small share of the votes counts."""
-_POINTS, _POOL, _LABELS, _PARENTS = "points", "pool", "pool-labels", "parents"
+_PARENTS = "parents"
 
 
-class TeacherOptions(ScopeOptions):
+class TeacherOptions(ScopeOptions, TextPoolOptions):
     """Which neighbours a text has, and which of their labels make its scope."""
 
     n_neighbours: PositiveInt = 30
@@ -47,25 +44,13 @@ class TeacherOptions(ScopeOptions):
     share). At 0 neighbours' labels are read but not counted, as in the paper."""
     vote_power: NonNegativeFloat = 3.0
     """A neighbour's vote weighs its cosine to this power."""
-    points: AnyPointOptions = TfidfPointOptions()
-    """What texts are compared by: TF-IDF, or the mean of word vectors as in the paper."""
-    search: SearchOptions = SearchOptions()
-    """How the nearest texts are searched."""
 
 
 class Teacher:
-    """A pool of training texts with their labels."""
+    """A pool of training texts, and the parents of their labels."""
 
-    def __init__(
-        self,
-        options: TeacherOptions,
-        points: TextPoints,
-        index: NeighbourIndex,
-        labels: LabelMatrix,
-        hierarchy: Hierarchy,
-    ) -> None:
-        self.options, self.points, self.index = options, points, index
-        self.labels, self.hierarchy = labels, hierarchy
+    def __init__(self, options: TeacherOptions, pool: TextPool, hierarchy: Hierarchy) -> None:
+        self.options, self.pool, self.hierarchy = options, pool, hierarchy
 
     @classmethod
     def fit(
@@ -79,49 +64,36 @@ class Teacher:
     ) -> tuple[Teacher, Scope]:
         """With all of `split` as its pool; and the scopes of its texts by the `kept` ones alone, copies left out."""
         run = run or Run()
-        points, rows = fit_points(split, options.points, seed, run)
-        hashes = points.hashes(split.texts, rows)
+        pool, points, hashes = TextPool.fit(split, options, seed, run, search)
         hierarchy = parents_of(split.vocabulary, split.labels.take(kept), options)
-        index = NeighbourIndex.build(rows, hashes, options.search)
 
         def find() -> dict[str, NDArray[Any]]:
-            all_kept = len(kept) == len(split)
-            pool = index if all_kept else NeighbourIndex.build(_taken(rows, kept), hashes[kept], options.search)
-            found = pool.nearest(rows, options.n_neighbours, hashes, run.engine, run.progress, search)
+            index = pool.index
+            if len(kept) < len(split):
+                index = NeighbourIndex.build(_taken(points, kept), hashes[kept], options.search)
+            found = index.nearest(points, options.n_neighbours, hashes, run.engine, run.progress, search)
             return {"texts": found.texts, "cosines": found.cosines}
 
         found = Neighbours(**run.stages.arrays("neighbours", find)[0])
-        scope = _scope(found, split.labels.take(kept), hierarchy, options)
-        return cls(options, points, index, split.labels, hierarchy), scope
+        return cls(options, pool, hierarchy), _scope(found, split.labels.take(kept), hierarchy, options)
 
-    def scope(self, texts: pa.Table, features: Any | None, run: Run, search: Search | None = None) -> Scope:
+    def scope(self, texts: pa.Table, features: Any | None, run: Run) -> Scope:
         """The scopes of texts that are not of the pool."""
-        parts = []
-        with run.progress.step("neighbours", len(texts), "texts") as advance:
-            quiet = replace(run, progress=SILENT)
-            for start in range(0, max(len(texts), 1), _TEXTS_AT_ONCE):
-                some = texts.slice(start, _TEXTS_AT_ONCE)
-                own = None if features is None else features[start : start + _TEXTS_AT_ONCE]
-                points = self.points.of(some, own, quiet)
-                found = self.index.nearest(points, self.options.n_neighbours, engine=run.engine, search=search)
-                parts.append(_scope(found, self.labels, self.hierarchy, self.options))
-                advance(len(some))
-        return Scope.stack(parts)
+        found = self.pool.nearest(texts, features, run)
+        return Scope.stack([_scope(part, self.pool.labels, self.hierarchy, self.options) for part in found])
 
     def save(self, writer: FolderWriter) -> None:
         """Write into a model folder."""
-        self.points.save(writer, _POINTS)
-        writer.arrays(_POOL, self.index.arrays())
-        writer.arrays(_LABELS, {"indptr": self.labels.indptr, "indices": self.labels.indices})
+        self.pool.save(writer)
         writer.arrays(_PARENTS, self.hierarchy.arrays())
 
     @classmethod
-    def load(cls, folder: Folder, options: TeacherOptions, vocabulary: Vocabulary) -> Teacher:
+    def load(
+        cls, folder: Folder, options: TeacherOptions, vocabulary: Vocabulary, search: Search | None = None
+    ) -> Teacher:
         """Open what `save` wrote."""
-        points = load_points(folder, _POINTS, options.points)
-        index = NeighbourIndex.from_arrays(folder.arrays(_POOL), options.search)
-        labels = LabelMatrix(**folder.arrays(_LABELS), n_labels=len(vocabulary))
-        return cls(options, points, index, labels, Hierarchy.from_arrays(folder.arrays(_PARENTS), vocabulary))
+        pool = TextPool.load(folder, options, len(vocabulary), search)
+        return cls(options, pool, Hierarchy.from_arrays(folder.arrays(_PARENTS), vocabulary))
 
 
 def _scope(found: Neighbours, labels: LabelMatrix, hierarchy: Hierarchy, options: TeacherOptions) -> Scope:

@@ -16,11 +16,14 @@ import numpy as np
 
 from longtail.data.dataset import Split
 from longtail.kernels.native.lanes import LANES
+from longtail.labels.text_pool import TextPoolOptions
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.linear.ranker import RankerOptions
 from longtail.machine import Needs
 from longtail.text.fields import TfidfOptions
+from longtail.text.points import WordPointOptions
 from longtail.text.tfidf import Tfidf
+from longtail.text.vectors import DEFAULT_WIDTH
 
 _SAMPLE = 1000
 _BASE = 220 << 20
@@ -81,6 +84,14 @@ def clustering_needs(split: Split, features: TfidfOptions) -> Needs:
     rows = 8 * terms_per_text(split, features) * len(split)
     memory = _BASE + split.texts.nbytes + 3 * rows
     return Needs(int(memory), int(rows), "features.blocks.*.max_features", parts=(("features", int(3 * rows)),))
+
+
+def pool_bytes(split: Split, options: TextPoolOptions) -> int:
+    """What the points of a pool of all texts take."""
+    points = options.points
+    if isinstance(points, WordPointOptions):
+        return 4 * (points.vectors.width or DEFAULT_WIDTH) * len(split)
+    return int(8 * terms_per_text(split, points.features) * len(split))
 
 
 def terms_per_text(split: Split, features: TfidfOptions) -> float:

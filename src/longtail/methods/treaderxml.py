@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -18,24 +17,22 @@ from pydantic import Field, model_validator
 
 from longtail.data.dataset import Split
 from longtail.labels.teacher import Teacher, TeacherOptions
-from longtail.linear.needs import terms_per_text
+from longtail.linear.needs import pool_bytes
 from longtail.methods.base import METHODS, Needs
 from longtail.methods.network import NetworkMethod, NetworkOptions
-from longtail.neighbours import Search
 from longtail.nn.encoders.reader import ReaderOptions
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.softmax_sigmoid import SoftmaxSigmoid
 from longtail.nn.heads.table import TableOptions
-from longtail.nn.nearest import gpu_search
+from longtail.nn.nearest import search_for
 from longtail.nn.tagger import MakeHead, Tagger, split_rows
 from longtail.nn.training import TrainingOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run import Run
-from longtail.text.points import WordPointOptions
 from longtail.text.tokens import TokenOptions
-from longtail.text.vectors import DEFAULT_WIDTH, TRAIN, WordVectorOptions
+from longtail.text.vectors import TRAIN, WordVectorOptions
 from longtail.types import TopK
 
 
@@ -63,6 +60,19 @@ class TReaderXMLOptions(NetworkOptions):
     (`rate` 1e-4, `head_rate` 2e-3)."""
 
     @model_validator(mode="after")
+    def _scope_can_be_read(self) -> Self:
+        encoder = self.encoder
+        if self.teacher and isinstance(encoder, ReaderOptions) and not encoder.scope_words:
+            raise ValueError("encoder.scope_words must be at least 1 to read a label scope (teacher), got 0")
+        room = encoder.tokens.max_tokens // 2
+        if self.teacher and isinstance(encoder, TransformerOptions) and encoder.scope_tokens > room:
+            raise ValueError(
+                f"encoder.scope_tokens must be at most half of encoder.tokens.max_tokens ({room}), "
+                f"got {encoder.scope_tokens}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _votes_have_a_place(self) -> Self:
         if self.loss == "paper" and self.teacher and self.scope.votes:
             raise ValueError(
@@ -84,13 +94,13 @@ class TReaderXML(NetworkMethod):
         self.teacher_: Teacher | None = None
         if options.teacher:
             kept, _ = split_rows(len(split), options.training, options.seed)
-            how = options.seed, run.within("teacher"), self._search
+            how = options.seed, run.within("teacher"), search_for(options.scope)
             self.teacher_, scope = Teacher.fit(split, options.scope, kept, *how)
         parts = self._encoder, self._head, options.training, options.dropout, options.seed, run
         self.tagger_ = Tagger.fit(split.texts, split.labels, *parts, scope=scope)
 
     def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
-        scope = self.teacher_.scope(texts, features, run, self._search) if self.teacher_ else None
+        scope = self.teacher_.scope(texts, features, run) if self.teacher_ else None
         return self.tagger_.top_k(texts, k, run, scope)
 
     @property
@@ -99,13 +109,6 @@ class TReaderXML(NetworkMethod):
         encoder: ReaderOptions | TransformerOptions = self.options.encoder
         alone = isinstance(encoder, ReaderOptions) and not self.options.teacher
         return encoder.model_copy(update={"scope_words": 0}) if alone else encoder
-
-    @cached_property
-    def _search(self) -> Search | None:
-        """The GPU for dense points, where there is one."""
-        scope: TeacherOptions = self.options.scope
-        dense = isinstance(scope.points, WordPointOptions) and scope.search.kind == "exact"
-        return gpu_search() if dense else None
 
     def _head(self, width: int) -> Head:
         return self._head_of(width, self.n_labels_)
@@ -123,7 +126,10 @@ class TReaderXML(NetworkMethod):
 
     def _open_parts(self, folder: Folder) -> None:
         self.n_labels_ = len(self.vocabulary_)
-        self.teacher_ = Teacher.load(folder, self.options.scope, self.vocabulary_) if self.options.teacher else None
+        self.teacher_ = None
+        if self.options.teacher:
+            scope = self.options.scope
+            self.teacher_ = Teacher.load(folder, scope, self.vocabulary_, search_for(scope))
 
     @classmethod
     def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,11 +152,7 @@ class TReaderXML(NetworkMethod):
     def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
         """See `Method.needs`; the pool of the teacher is held beside the network."""
         network = super().needs(split, measure, threads)
-        pool, points = 0, self.options.scope.points
-        if self.options.teacher:
-            dense = isinstance(points, WordPointOptions)
-            width = points.vectors.width or DEFAULT_WIDTH if dense else 2 * terms_per_text(split, points.features)
-            pool = int(4 * width * len(split))
+        pool = pool_bytes(split, self.options.scope) if self.options.teacher else 0
         parts = network.parts if network.gpu_bytes else (*network.parts, ("pool", pool))
         memory, disk = network.memory_bytes + 2 * pool, network.disk_bytes + pool
         return replace(network, memory_bytes=memory, disk_bytes=disk, parts=parts)

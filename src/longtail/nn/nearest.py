@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from longtail.neighbours import NO_TEXT, Neighbours
+from longtail.labels.text_pool import TextPoolOptions
+from longtail.neighbours import NO_TEXT, Neighbours, Search
 from longtail.progress import Advance
 
 _TEXTS_AT_ONCE, _POOL_AT_ONCE = 1024, 1 << 16
@@ -97,3 +98,8 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         whole, places = scores[tied].sort(dim=1, descending=True, stable=True)
         values[tied], columns[tied] = whole[:, :k], places[:, :k]
     return values, columns
+
+
+def search_for(options: TextPoolOptions) -> Search | None:
+    """The GPU, where there is one and every dense point is compared."""
+    return gpu_search() if options.dense and options.search.kind == "exact" else None

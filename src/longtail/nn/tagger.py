@@ -143,7 +143,7 @@ class Tagger:
         origin = self.network.encoder.facts().get("origin", {})
         size = sum(parameter.numel() for parameter in self.network.parameters())
         head = {"head": type(self.network.head).__name__.lower(), **self.network.head.facts()}
-        named = {"encoder": origin.get("name", self.options.kind)}
+        named = {"encoder": origin.get("name", self.options.plain()["kind"])}
         found = {"from": origin["source"]} if origin else {}
         return {**named, **found, "n_weights_in_all": size, **self.facts, **head}
 

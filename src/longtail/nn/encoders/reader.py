@@ -117,9 +117,9 @@ class Reader(WordEncoder):
         states = self.text(vectors, mask)
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
         found = self._both(states, mask, real, scope)
-        if self.raw is None:
-            return found
-        return found + self.raw(_mean(self.text.dropout(vectors), real, self.options.root_weight))
+        if self.raw is not None:
+            found = found + self.raw(_mean(self.text.dropout(vectors), real, self.options.root_weight))
+        return found
 
     def _both(self, states: Tensor, mask: Tensor | None, real: Tensor, scope: Tensor | None) -> Tensor:
         """What the text's states and the scope make together, (B, width)."""
