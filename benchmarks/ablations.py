@@ -3,7 +3,7 @@
     python benchmarks/ablations.py run --data FOLDER --encoder FOLDER --out FOLDER [--only GROUP ...] [--seeds 3]
     python benchmarks/ablations.py write              (docs/ablations.md and its pictures, from the kept results)
 
-Trains on train and measures on dev; every row of a group has the same budget. What was run is kept in
+Trains on train and measures on dev. What was run is kept in
 `GROUP.json`, by row, seed and options, and is not run again: a lent machine may be given back in between.
 The groups are in `ablation_groups.py`; the page sets our differences beside the papers', seed by seed.
 """

@@ -117,7 +117,8 @@ def _explain(cls: type[BaseModel], error: ValidationError, source: str) -> str:
             faults[f"{path}.kind"] = ["be given"], f", got {fault['input']!r}"
         elif fault["type"] == "value_error":
             reason = str(fault["ctx"]["error"])
-            faults[f"{path}: {reason}" if path else reason] = [], ""
+            names_option = group is not None and reason.partition(" ")[0].partition(".")[0] in group.model_fields
+            faults[f"{path}{'.' if names_option else ': '}{reason}" if path else reason] = [], ""
         elif not (fault["type"] == "too_short" and any(_inside(other["loc"], fault["loc"]) for other in found)):
             rule = re.sub(r"^\w+ should ", "", fault["msg"])  # "Input should be ..."
             faults.setdefault(path, ([], f", got {fault['input']!r}"))[0].append(rule)

@@ -145,6 +145,11 @@ def test_a_scope_that_has_no_room_is_found_before_anything_is_done(encoder: dict
     assert not create_method("treaderxml", {"encoder": encoder, "teacher": False}).options.teacher
 
 
+def test_a_search_that_does_not_fit_the_points_is_told_with_its_whole_path() -> None:
+    with pytest.raises(ConfigError, match=r"^treaderxml: scope\.search\.kind must be 'exact' where points are"):
+        create_method("treaderxml", {"scope": {"search": {"kind": "faiss"}}})
+
+
 @pytest.mark.parametrize("name", ["treaderxml", "treaderxml:transformer"])
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_lighter_numbers_find_nearly_the_same(
