@@ -6,6 +6,7 @@ RANK=0 WORLD_SIZE=2 … python small.py FOLDER     writes the weights of each of
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from longtail.nn.rows import RowTable
 from longtail.nn.trainer import Trainer
 from longtail.nn.training import TrainingOptions
 from longtail.run import Run
+from longtail.sparse import sp
 from longtail.stages import FolderStages
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
@@ -122,10 +124,18 @@ def options(**more: Any) -> TrainingOptions:
 
 
 def train(
-    network: Network, run: Run | None = None, n_texts: int = N_TEXTS, validate: Any = None, **more: Any
+    network: Network,
+    run: Run | None = None,
+    n_texts: int = N_TEXTS,
+    validate: Any = None,
+    voted: bool = False,
+    **more: Any,
 ) -> Trainer:
     """A trainer that has trained the network."""
     tokens, labels = texts(n_texts)
+    if voted:
+        numbers = np.random.default_rng(1).random((n_texts, labels.n_labels), np.float32)
+        tokens = replace(tokens, votes=sp.csr_matrix(np.where(numbers > 0.7, 3 * numbers, 0)))
     trainer = Trainer(network, options(**more), 3, run or Run())
     trainer.fit(tokens, places(labels, network.head), 0, LONGEST, validate)
     return trainer
@@ -141,6 +151,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dense, an even batch": ({}, {"batch_size": 8}),
     "dense, frozen encoder": ({"frozen": True}, {}),
     "dense, softmax": ({"loss": "softmax"}, {"micro_batch": 3}),
+    "dense, votes": ({}, {"voted": True}),
+    "dense, votes, cut": ({}, {"voted": True, "micro_batch": 2}),
     "dense in bfloat16": ({"storage": "bfloat16"}, {}),
     "shortlist": ({"kind": "shortlist", "compute": "masked"}, {}),
     "shortlist, cut": ({"kind": "shortlist", "compute": "masked"}, {"micro_batch": 3}),

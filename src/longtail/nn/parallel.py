@@ -13,8 +13,9 @@ learn how much there is. Parts of different size are padded, sent as bytes, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from longtail.errors import ConfigError
 from longtail.nn.batch import Targets
 from longtail.nn.heads.candidates import Fetched, Gathered
 from longtail.nn.heads.table import RowWork, Work
@@ -54,24 +54,17 @@ def same_everywhere(value: int) -> bool:
 
 def _scored(works: Sequence[Work]) -> list[RowWork]:
     """Works above all rows of a table."""
-    if any(work.votes is not None for work in works):
-        raise ConfigError("scope.votes must be 0 where several processes train; use one, or leave the votes out")
-    own = _joined([work.targets for work in works])
-    facts = _from_all(np.array([len(own.texts), len(own.labels)]))
-    counts = [int(fact[0]) for fact in facts]
-    flat = np.concatenate([own.texts, own.rows, own.labels])
-    lengths = [int(n_texts + 2 * n_targets) for n_texts, n_targets in facts]
-    known = _from_all(np.pad(flat, (0, max(lengths) - len(flat))))
     first = works[0]
+    targets = _targets_from_all([work.targets for work in works])
+    votes = [work.votes for work in works if work.votes is not None]
+    voted: Sequence[Targets | None] = _targets_from_all(votes) if votes else [None] * len(targets)
     names = [name for name in ("vectors", "weights", "allowed", "sums") if getattr(first, name) is not None]
     columns = [[getattr(work, name) for work in works] for name in names]
+    found = _rows_from_all(columns, [own.n_texts for own in targets])
     made: list[RowWork] = []
-    for (n_texts, n_targets), numbers, found in zip(facts, known, _rows_from_all(columns, counts), strict=True):
-        texts, rows, labels = np.split(numbers[: n_texts + 2 * n_targets], [n_texts, n_texts + n_targets])
-        host = torch.from_numpy(rows), torch.from_numpy(labels), rows, labels
-        targets = Targets(*host, int(n_texts), texts).to(first.vectors.device)
-        own_part: dict[str, Any] = dict(zip(names, found, strict=True))
-        made.append(Work(targets=targets, n_step=first.n_step * len(facts), **own_part))
+    for own, votes_of_own, numbers in zip(targets, voted, found, strict=True):
+        parts: dict[str, Any] = dict(zip(names, numbers, strict=True))
+        made.append(Work(targets=own, votes=votes_of_own, n_step=first.n_step * len(targets), **parts))
     return made
 
 
@@ -105,21 +98,37 @@ def _touched(works: Sequence[Touches]) -> list[Touches]:
     ]
 
 
-class _Known(NamedTuple):
-    """Targets on the host."""
+def _targets_from_all(parts: Sequence[Targets]) -> list[Targets]:
+    """The targets, or votes, of each process, by those of this one's micro-batches."""
+    own = _joined(parts)
+    facts = [(int(n_texts), int(n)) for n_texts, n in _from_all(np.array([own.n_texts, len(own.host_labels)]))]
+    flat = np.concatenate([own.texts, own.host_rows, own.host_labels])
+    longest = max(n_texts + 2 * n for n_texts, n in facts)
+    values: list[list[Any]] = [[None]] * len(facts)
+    if own.values is not None:
+        values = [*_rows_from_all([[own.values]], [n for _, n in facts])]
+    made = []
+    for (n_texts, n), numbers, (value,) in zip(
+        facts, _from_all(np.pad(flat, (0, longest - len(flat)))), values, strict=True
+    ):
+        texts, rows, labels = np.split(numbers[: n_texts + 2 * n], [n_texts, n_texts + n])
+        host = torch.from_numpy(rows), torch.from_numpy(labels), rows, labels
+        made.append(Targets(*host, n_texts, texts, value).to(own.rows.device))
+    return made
 
-    texts: NDArray[np.int64]  # (n_texts,)
-    rows: NDArray[np.int64]  # (n,)
-    labels: NDArray[np.int64]  # (n,) ascending
 
-
-def _joined(parts: Sequence[Targets]) -> _Known:
+def _joined(parts: Sequence[Targets]) -> Targets:
     """The targets of micro-batches as those of one batch."""
     starts = np.cumsum([0, *(part.n_texts for part in parts)])
     rows = np.concatenate([part.host_rows + start for part, start in zip(parts, starts, strict=False)])
     labels = np.concatenate([part.host_labels for part in parts])
     order = np.argsort(labels, kind="stable")
-    return _Known(np.concatenate([part.texts for part in parts]), rows[order], labels[order])
+    rows, labels, device = rows[order], labels[order], parts[0].rows.device
+    texts = np.concatenate([part.texts for part in parts])
+    made = Targets(torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, int(starts[-1]), texts)
+    values = [part.values for part in parts if part.values is not None]
+    joined = torch.cat(values)[torch.from_numpy(order).to(device)] if values else None
+    return replace(made.to(device), values=joined)
 
 
 def _rows_from_all(columns: Sequence[Sequence[Tensor]], counts: Sequence[int]) -> list[list[Tensor]]:

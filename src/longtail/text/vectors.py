@@ -86,6 +86,7 @@ def word_vectors(
     progress: Progress = SILENT,
 ) -> WordVectors:
     """The vectors of a vocabulary, by id; `tokens` gives the texts as ids, for vectors made of them."""
+    check_source(options)
     found = _Found(words, options, seed)
     if options.source == TRAIN:
         if tokens is None:
@@ -100,6 +101,12 @@ def word_vectors(
     else:
         found.open(options.width or DEFAULT_WIDTH)
     return WordVectors(found.table, int(found.has[FIRST_WORD:].sum()))
+
+
+def check_source(options: WordVectorOptions) -> None:
+    """A file that is missing is told before texts are read."""
+    if options.source not in (None, TRAIN) and not Path(str(options.source)).expanduser().is_file():
+        raise DataError(f"vectors.source must be a file of word vectors, or 'train'; there is no file {options.source}")
 
 
 class _Found:
@@ -145,8 +152,6 @@ class _Found:
 
 
 def _read(path: Path, found: _Found) -> None:
-    if not path.is_file():
-        raise DataError(f"vectors.source must be a file of word vectors, or 'train'; there is no file {path}")
     readers = {".npy": _read_numpy, ".json": _read_wink}
     readers.get(bare_suffix(path), _read_text)(path, found)
     if not found.has.any():

@@ -17,7 +17,7 @@ from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.persist import Folder
 from longtail.progress import SILENT, Progress
 from longtail.text.tokens import tokenise
-from longtail.text.vectors import DEFAULT_WIDTH, WordVectorOptions, word_vectors
+from longtail.text.vectors import DEFAULT_WIDTH, WordVectorOptions, check_source, word_vectors
 from longtail.text.words import FIRST_WORD, WordOptions, WordTokeniser
 
 _HEAPS = 0.6
@@ -55,6 +55,7 @@ class WordEncoder(Encoder):
     @classmethod
     def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
         """With the words of `texts`; the same seed gives the same weights."""
+        check_source(options.vectors)
         tokeniser = WordTokeniser.learn(texts, options.tokens, options.words, progress)
 
         def tokens() -> Any:
