@@ -133,6 +133,7 @@ def test_duplicate_ids(longtail: Run, tmp_path: Path) -> None:
         (["--read", "on_bad_utf=replace"], ["unknown option 'on_bad_utf'; did you mean 'on_bad_utf8'?"]),
         (["--vocabulary", "none.ttl"], ["there is no file none.ttl"]),
         (["--tail-weight", "-1"], ["tail_weight must be greater than or equal to 0, got -1"]),
+        (["--tail-weight", "11"], ["tail_weight must be less than or equal to 10, got 11"]),
         (["--methd", "linear"], ["No such option", "--methd", "--method"]),
     ],
 )

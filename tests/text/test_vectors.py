@@ -14,6 +14,7 @@ import pytest
 import zstandard
 
 from longtail.errors import ConfigError, DataError
+from longtail.methods import create_method
 from longtail.text.tokens import TokenOptions, TokenRows, tokenise
 from longtail.text.vectors import WordVectorOptions, WordVectors, trained_vectors, word_vectors
 from longtail.text.words import PAD, UNKNOWN, WordOptions, WordTokeniser
@@ -143,6 +144,22 @@ def test_arrays_need_their_words_and_the_right_shape(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([["a"]], object), allow_pickle=True)
     with pytest.raises(DataError, match="must be a numpy array of numbers"):
         read(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("xml-cnn", {"encoder": {"vectors": {"source": "none.txt"}}}),
+        ("knn", {"points": {"kind": "words", "vectors": {"source": "none.txt"}}}),
+    ],
+)
+def test_a_missing_file_is_told_before_texts_are_read(
+    method: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(WordTokeniser, "learn", lambda *_: pytest.fail("texts were read"))
+    with pytest.raises(DataError, match=r"there is no file none\.txt"):
+        create_method(method, options).fit(["a text"], [["a"]])
 
 
 def test_a_missing_file_and_a_wrong_width_are_refused(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class MethodOptions(Options):
 
     seed: int = Field(0, ge=0, lt=2**31)
     """Everything random is drawn from this: the same seed gives the same model, for any number of threads."""
-    tail_weight: float = Field(0.0, ge=0)
+    tail_weight: float = Field(0.0, ge=0, le=10)
     """Moves rare labels up: scores are multiplied by (w / largest w) to this power, where w is how much a right label
     counts in PSP@k. 0 leaves scores as they are, 1 weighs as PSP@k does. Nothing is trained for it."""
 

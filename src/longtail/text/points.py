@@ -29,7 +29,7 @@ from longtail.sparse import sp
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.text.tokens import TokenOptions, TokenRows, tokenise
-from longtail.text.vectors import TRAIN, WordVectorOptions, word_vectors
+from longtail.text.vectors import TRAIN, WordVectorOptions, check_source, word_vectors
 from longtail.text.words import UNKNOWN, WordOptions, WordTokeniser
 
 _TEXTS_AT_ONCE = 512
@@ -172,6 +172,7 @@ class WordPoints:
         """See `fit_points`."""
         if not split.has_texts:
             raise DataError("points of kind words must have texts to read, got features without any; use kind tfidf")
+        check_source(options.vectors)
 
         def build() -> tuple[WordPoints, NDArray[np.float32]]:
             tokeniser = WordTokeniser.learn(split.texts, options.tokens, options.words, run.progress)
