@@ -159,7 +159,7 @@ def test_a_missing_file_is_told_before_texts_are_read(
     pytest.importorskip("torch")
     monkeypatch.setattr(WordTokeniser, "learn", lambda *_: pytest.fail("texts were read"))
     with pytest.raises(DataError, match=r"there is no file none\.txt"):
-        create_method(method, options).fit(["a text"], [["a"]])
+        create_method(method, options).fit(["a text", "another"], [["a"], ["b"]])
 
 
 def test_a_missing_file_and_a_wrong_width_are_refused(tmp_path: Path) -> None:
