@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -25,7 +26,10 @@ PATIENCE_S = 60
 
 @contextmanager
 def started(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A program that can be interrupted, also where the tests run in the background, where shells ignore that."""
     command = [*PROGRAM, *map(str, arguments)]
+    if os.name == "posix":
+        options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
     try:
         yield process
