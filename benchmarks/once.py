@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import longtail.labels.teacher
+import longtail.labels.text_pool
 import longtail.nn.encoders.words
 import longtail.nn.tagger
 from longtail.kernels.rows import Rows
@@ -26,13 +26,13 @@ from longtail.text.words import WordTokeniser
 def once() -> None:
     """From now on, in this process."""
     tagger: Any = longtail.nn.tagger
-    teacher: Any = longtail.labels.teacher
+    pool: Any = longtail.labels.text_pool
     words: Any = WordTokeniser
     index: Any = NeighbourIndex
     encoders: Any = longtail.nn.encoders.words
     matcher: Any = NeuralRecall
     tagger.tokenise = _kept(tagger.tokenise)
-    teacher.fit_points = _kept(teacher.fit_points)
+    pool.fit_points = _kept(pool.fit_points)
     words.learn = _kept(words.learn)
     index.nearest = _kept(index.nearest)
     encoders.word_vectors = _kept(encoders.word_vectors)

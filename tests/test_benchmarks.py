@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,11 @@ def rows() -> list[tuple[str, str, dict[str, Any]]]:
 def test_rows_of_benchmarks_can_be_made() -> None:
     for name, method, options in rows():
         assert create_method(method, options).name == method.partition("/")[0], name
+
+
+def test_what_trainings_have_in_common_is_still_where_it_was() -> None:
+    """In a process of its own: it stays changed."""
+    subprocess.run([sys.executable, "-c", "import once; once.once()"], cwd=BENCHMARKS, check=True)
 
 
 def test_claims_are_about_rows_that_are_there() -> None:
