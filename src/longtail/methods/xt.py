@@ -37,7 +37,7 @@ class XTOptions(NetworkOptions):
 
     encoder: BagOptions = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
     """Words, and pairs of words, whose vectors are added up."""
-    dropout: float = Field(0.3, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the text vector."""
     features: TfidfOptions = TfidfOptions()
     """TF-IDF that labels are clustered by."""
@@ -51,7 +51,7 @@ class XTOptions(NetworkOptions):
         epochs=15.0,
         batch_size=128,
         rate=0.03,
-        head_rate=0.1,
+        head_rate=1.0,
         decay=0.0,
         schedule=ScheduleOptions(warmup=0.0),
         averaging=AveragingOptions(kind="none"),
