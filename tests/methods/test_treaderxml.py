@@ -131,10 +131,10 @@ def test_only_encoders_that_read_a_scope_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("encoder", "expected"),
     [
-        ({"scope_words": 0}, "encoder.scope_words must be at least 1 to read a label scope (teacher), got 0"),
+        ({"scope_words": 0}, "encoder.scope_words must be at least 1 to read a label scope, got 0"),
         (
             {"kind": "transformer", "tokens": {"max_tokens": 192}},
-            "encoder.scope_tokens must be at most half of encoder.tokens.max_tokens (96), got 128",
+            "encoder.scope_tokens must be at most half of max_tokens (192), got 128; lower it",
         ),
     ],
 )

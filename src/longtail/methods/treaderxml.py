@@ -61,15 +61,9 @@ class TReaderXMLOptions(NetworkOptions):
 
     @model_validator(mode="after")
     def _scope_can_be_read(self) -> Self:
-        encoder = self.encoder
-        if self.teacher and isinstance(encoder, ReaderOptions) and not encoder.scope_words:
-            raise ValueError("encoder.scope_words must be at least 1 to read a label scope (teacher), got 0")
-        room = encoder.tokens.max_tokens // 2
-        if self.teacher and isinstance(encoder, TransformerOptions) and encoder.scope_tokens > room:
-            raise ValueError(
-                f"encoder.scope_tokens must be at most half of encoder.tokens.max_tokens ({room}), "
-                f"got {encoder.scope_tokens}"
-            )
+        fault = self.encoder.scope_fault() if self.teacher else ""
+        if fault:
+            raise ValueError(f"encoder.{fault}")
         return self
 
     @model_validator(mode="after")

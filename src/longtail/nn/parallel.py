@@ -104,13 +104,12 @@ def _targets_from_all(parts: Sequence[Targets]) -> list[Targets]:
     facts = [(int(n_texts), int(n)) for n_texts, n in _from_all(np.array([own.n_texts, len(own.host_labels)]))]
     flat = np.concatenate([own.texts, own.host_rows, own.host_labels])
     longest = max(n_texts + 2 * n for n_texts, n in facts)
+    known = _from_all(np.pad(flat, (0, longest - len(flat))))
     values: list[list[Any]] = [[None]] * len(facts)
     if own.values is not None:
-        values = [*_rows_from_all([[own.values]], [n for _, n in facts])]
+        values = _rows_from_all([[own.values]], [n for _, n in facts])
     made = []
-    for (n_texts, n), numbers, (value,) in zip(
-        facts, _from_all(np.pad(flat, (0, longest - len(flat)))), values, strict=True
-    ):
+    for (n_texts, n), numbers, (value,) in zip(facts, known, values, strict=True):
         texts, rows, labels = np.split(numbers[: n_texts + 2 * n], [n_texts, n_texts + n])
         host = torch.from_numpy(rows), torch.from_numpy(labels), rows, labels
         made.append(Targets(*host, n_texts, texts, value).to(own.rows.device))

@@ -43,6 +43,10 @@ class EncoderOptions(Options):
     tokens: TokenOptions = TokenOptions()
     """How texts become tokens."""
 
+    def scope_fault(self) -> str:
+        """Why a scope cannot be read with these options, if they say so; nothing where it can."""
+        return ""
+
     def reading(self, fields: str) -> dict[str, Any]:
         """Plain options that read these fields (`title,text`) instead, one after the other."""
         columns = [name.strip() for name in fields.split(",")]

@@ -76,6 +76,10 @@ class ReaderOptions(WordEncoderOptions):
     dropout_words: float = Field(0.2, ge=0, lt=1)
     """Share of the numbers of word vectors that is dropped in training."""
 
+    def scope_fault(self) -> str:
+        """See `EncoderOptions.scope_fault`."""
+        return "" if self.scope_words else "scope_words must be at least 1 to read a label scope, got 0"
+
 
 class Reader(WordEncoder):
     """Two readers with attention between them."""
@@ -104,8 +108,8 @@ class Reader(WordEncoder):
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
         """See `Encoder.with_scope`: the first words of each label's name, as many places a label, in a second input."""
         n = self.options.scope_words
-        if not n:
-            raise ConfigError("encoder.scope_words must be at least 1 to read a label scope, got 0")
+        if self.options.scope_fault():
+            raise ConfigError(f"encoder.{self.options.scope_fault()}")
         names = self.names_of(scope)
         words, _ = names.padded(np.arange(len(names)), n, self.tokeniser.pad_id)  # (n_scope_labels, n)
         ids = words[scope.labels].ravel().astype(tokens.ids.dtype)
@@ -127,7 +131,7 @@ class Reader(WordEncoder):
         if scope is None:
             return self._pooled(self.interaction(states, mask), real, n_words)
         if self.scope is None:
-            raise ConfigError("encoder.scope_words must be at least 1 to read a label scope, got 0")
+            raise ConfigError(f"encoder.{self.options.scope_fault()}")
         known, has = self.scope_vectors(scope)
         states, real = torch.cat([self.scope(known, has), states], 1), torch.cat([has, real], 1)
         return self._pooled(self.interaction(states, real), real, n_words)

@@ -64,6 +64,13 @@ class TransformerOptions(EncoderOptions):
     scope_tokens: PositiveInt = 128
     """Where a label scope is read behind the text: at most so many of `tokens.max_tokens` are its labels' names."""
 
+    def scope_fault(self, limit: int | None = None) -> str:
+        """See `EncoderOptions.scope_fault`; `limit` are the tokens that the encoder reads, where that is known."""
+        limit = limit or self.tokens.max_tokens
+        if self.scope_tokens <= limit // 2:
+            return ""
+        return f"scope_tokens must be at most half of max_tokens ({limit}), got {self.scope_tokens}; lower it"
+
 
 class Transformer(Encoder):
     """A pretrained encoder with pooling."""
@@ -211,10 +218,9 @@ class Transformer(Encoder):
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
         """See `Encoder.with_scope`: names behind the text, each after a separator, the likeliest labels first."""
         pieces, limit, room = self.tokeniser_, self.tokeniser.max_tokens, self.options.scope_tokens
-        if room > limit // 2:
-            raise ConfigError(
-                f"encoder.scope_tokens must be at most half of max_tokens ({limit}), got {room}; lower it"
-            )
+        fault = self.options.scope_fault(limit)
+        if fault:
+            raise ConfigError(f"encoder.{fault}")
         names = self.names_of(scope)
         n_marks = int(pieces.separator is not None)
         ends = np.concatenate([[0], np.cumsum(names.lengths()[scope.labels] + n_marks)])
