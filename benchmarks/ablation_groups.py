@@ -124,9 +124,9 @@ ONE_RATE = {"rate": 5e-5, "bottleneck_rate": 5e-5, "head_rate": 5e-5}
 GROUPS: dict[str, Group] = {
     "xbert": Group(
         "X-BERT, Table 3: label vectors, matcher, ranker, members",
-        "As there: a TF-IDF ranker that learns within clusters, ten clusters, both scores multiplied. ELMo is "
-        "replaced by a sentence encoder (e5-small) of label names. Matchers do not read alike: transformers 64 tokens "
-        "for 3 epochs, BiLSTMs 128 words for 6, the linear one whole texts.",
+        "As in the authors' code: a TF-IDF ranker that learns within clusters, ten clusters, both scores multiplied. "
+        "ELMo is replaced by a sentence encoder (e5-small) of label names. Matchers do not read alike: transformers 64 "
+        "tokens for 3 epochs, BiLSTMs 128 words for 6, the linear one whole texts.",
         {
             "pifa, transformer": xbert(),
             "sentence, transformer": xbert(["sentence"]),
@@ -168,8 +168,8 @@ GROUPS: dict[str, Group] = {
         "add is within the noise of seeds. Not as there: the linear matcher is above both networks; and the vector of "
         "the network beside TF-IDF (X-Transformer's idea) makes the ranker worse. The linear matcher reads the whole "
         "text, the networks its beginning; with 256 tokens and negatives of the matcher the transformer has 93.9 / "
-        "84.8 ([xbert.md](xbert.md)), what the linear matcher has with these negatives. On texts this long, with this "
-        "small encoder, the network's gain over TF-IDF is not there.",
+        "84.8 ([xbert](methods/xbert.md)), what the linear matcher has with these negatives. On texts this long, with "
+        "this small encoder, the network's gain over TF-IDF is not there.",
     ),
     "aplc": Group(
         "APLC-XLNet, Figures 4 and 5, rates, and the place of the head",
@@ -255,7 +255,7 @@ GROUPS: dict[str, Group] = {
         "and everywhere then is better than the other way round. Not as there: attention itself gains nothing. One "
         "layer changes little, and two make it worse, perhaps because the last has no residual around it and all "
         "words reach the labels through its tanh alone. By default longtail puts the words' own mean beside it "
-        "(`encoder.raw`, [treaderxml.md](treaderxml.md)).",
+        "(`encoder.raw`, [treaderxml](methods/treaderxml.md)).",
     ),
 }
 

@@ -47,7 +47,7 @@ HEAD = """# Ablations
 The papers' own ablations on eurlex57k: trained on train (45,000 texts), measured on dev (6,000 texts; labels that train
 lacks count as misses), e5-small with the first 64 tokens and 3 epochs unless a row says otherwise; mean over
 seeds, ± standard deviation. Small budgets: rows can be compared with each other, not with the best figures of the
-README. Figures of the papers are on other data and with larger encoders: what can be compared is the sign.
+[results](results.md). Figures of the papers are on other data and with larger encoders: only signs can be compared.
 `benchmarks/ablations.py` runs them again; its results are kept in `benchmarks/results/ablations/`.
 """
 

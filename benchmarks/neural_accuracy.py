@@ -24,7 +24,7 @@ from longtail.data import load_dataset
 from longtail.data.dataset import Split
 from longtail.evaluation import Evaluation, evaluate_model
 from longtail.methods import create_method
-from longtail.metrics import paired_difference
+from longtail.metrics import intervals
 from longtail.settings import with_settings
 
 SHOWN = ("P@1", "P@3", "P@5", "RP@5", "nDCG@5", "PSP@5")
@@ -45,6 +45,11 @@ def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str
         "lightxml": ("lightxml", {"encoders": [whole]}),
         "aplc-xlnet": ("aplc-xlnet", {"encoder": five, "training": TRAINING}),
         "xbert": ("xbert", {"recalls": [short], "matcher": {"training": {**TRAINING, "epochs": 3.0}}}),
+        "xr-transformer": ("xr-transformer", {"encoders": [short], "fine_tuning": {"training": levels(1.0, 1.0, 1.0)}}),
+        "xr-transformer-long": (
+            "xr-transformer",
+            {"encoders": [short], "fine_tuning": {"training": levels(2.0, 2.0, 4.0)}},
+        ),
         "linear": ("linear", {}),
         "knn": ("knn", {}),
         "attentionxml": ("attentionxml", {"encoder": {"vectors": glove}}),
@@ -54,6 +59,11 @@ def variants(encoder: str, vectors: str | None) -> dict[str, tuple[str, dict[str
         "treaderxml-names": ("treaderxml", {"scope": {"votes": 0.0}, "training": EARLY}),
         "treaderxml-text": ("treaderxml", {"teacher": False, "training": EARLY}),
     }
+
+
+def levels(*epochs: float) -> list[dict[str, Any]]:
+    """Return how each level is trained; three epochs in all are what xbert's matcher has."""
+    return [{**TRAINING, "epochs": number} for number in epochs]
 
 
 EARLY = {"validation": 0.02, "patience": 6}
@@ -95,7 +105,7 @@ def measure(
 ) -> tuple[dict[str, Any], Evaluation]:
     """One row: train, predict, judge."""
     model = create_method(method, with_settings(create_method(method, options).options, settings))
-    needs = model.needs(train, measure=True) if plan else None
+    needs = model.estimate_resources(train, measure=True) if plan else None
     clock = Clock()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -117,8 +127,7 @@ def measure(
     if needs is not None:
         row["planned"] = {"s": round(needs.seconds or 0, 1), "gpu_gib": round(needs.gpu_bytes / 2**30, 2)}
     if torch.cuda.is_available() and "bf16" in model.precisions:  # there networks predict in bf16
-        model.precision = "fp32"
-        row["fp32"] = shown(evaluate_model(model, data.dev))
+        row["fp32"] = shown(evaluate_model(model, data.dev, precision="fp32"))
     return row, found
 
 
@@ -129,8 +138,7 @@ def shown(found: Evaluation) -> dict[str, float]:
 
 def gain(one: Evaluation, two: Evaluation) -> dict[str, list[float]]:
     """Points by which one is above two, with the interval's ends."""
-    parts = one.predicted, two.predicted, one.truth, one.train_counts, one.n_train_texts
-    found = paired_difference(*parts).values
+    found = intervals(one.predicted, one.truth, one.train_counts, one.n_train_texts, minus=two.predicted).values
     return {
         name: [round(100 * value, 2) for value in (found[name].value, found[name].low, found[name].high)]
         for name in ("P@1", "P@5", "nDCG@5")

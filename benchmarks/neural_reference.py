@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
 from longtail.metrics import MetricOptions, evaluate
 from longtail.nn.batch import Batch
-from longtail.nn.batches import Plan, steps
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.heads.dense import Dense
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
 from longtail.nn.prediction import top_k_of
-from longtail.nn.schedules import ScheduleOptions, factor
-from longtail.nn.trainer import Trainer
-from longtail.nn.training import TrainingOptions
-from longtail.run import Run
+from longtail.nn.training.batches import Plan, steps
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.schedules import ScheduleOptions, factor
+from longtail.nn.training.trainer import Trainer
+from longtail.run.run import Run
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix, TopK
 
@@ -80,7 +80,7 @@ class Losses:
 
 def encoder_of(folder: str, **options: Any) -> Transformer:
     asked = TransformerOptions.of({"model": folder, "n_layers": N_LAYERS, **options})
-    return Transformer.create(asked, pa.table({"text": ["a"]}))
+    return Transformer.create(asked, TextReadings.of(["a"]))
 
 
 def ours(
@@ -89,13 +89,13 @@ def ours(
     """longtail's trainer."""
     torch.manual_seed(0)
     encoder = encoder_of(folder)
-    head = Dense(encoder.width, data.n_labels, TableOptions(prior=prior))
-    head.begin(data.labels)
+    head = Dense(encoder.width, data.n_labels, LabelTableOptions(prior=prior))
+    head.init_from_labels(data.labels)
     network, told = Network(encoder, head, dropout), Losses()
     asked = {"epochs": epochs, "batch_size": batch_size, "rate": RATE, "head_rate": HEAD_RATE, **more}
     trainer = Trainer(network, TrainingOptions.of({"averaging": {"kind": "none"}, **asked}), 0, Run(progress=told))
     trainer.fit(data.train, data.labels, 0, 512)
-    found = top_k_of(network.lightened("bf16").eval() if DEVICE.type == "cuda" else network, data.dev, 5, 0)
+    found = top_k_of(network.quantised("bf16").eval() if DEVICE.type == "cuda" else network, data.dev, 5)
     return {**data.judged(found), "losses": told.told, "seconds": told.seconds}
 
 

@@ -29,20 +29,21 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
-from longtail.nn.heads.base import Head
+from longtail.nn.heads.base import Head, HeadInputs
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
 from longtail.nn.prediction import top_k_of
-from longtail.nn.trainer import Trainer
-from longtail.nn.training import TrainingOptions
-from longtail.run import Run
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.trainer import Trainer
+from longtail.run.run import Run
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
 N_TEXTS = 8_192
-CHEAP = TableOptions(optimizer="sgd", storage="bfloat16")
+CHEAP = LabelTableOptions(optimizer="sgd", storage="bfloat16")
 
 
 class Shape(NamedTuple):
@@ -73,10 +74,11 @@ class NoLabels(Head):
 
     n_labels = 1
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        return vectors.float().pow(2).mean() * share
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        return inputs.vectors.float().pow(2).mean() * share
 
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        vectors = inputs.vectors
         return vectors[:, :1].float(), torch.zeros(len(vectors), 1, dtype=torch.long, device=vectors.device)
 
 
@@ -140,9 +142,8 @@ def bert_base_5() -> Transformer:
 
 def e5(folder: str) -> Transformer:
     options = TransformerOptions.of({"model": folder, "n_layers": 5, "attention_dropout": 0.0})
-    import pyarrow as pa
 
-    return Transformer.create(options, pa.table({"text": ["a"]}))
+    return Transformer.create(options, TextReadings.of(["a"]))
 
 
 def train_rate(
@@ -197,11 +198,11 @@ def predict_rates(network: Network, tokens: TokenRows, repeats: int = 3) -> dict
     alone = Network(network.encoder, NoLabels())
     made = {}
     for name, net in (("top_5", network), ("encoder", alone)):
-        top_k_of(net, tokens, 5, 0)
+        top_k_of(net, tokens, 5)
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(repeats):
-            top_k_of(net, tokens, 5, 0)
+            top_k_of(net, tokens, 5)
         torch.cuda.synchronize()
         made[name] = repeats * len(tokens) / (time.perf_counter() - start)
     return {"docs_s": made["top_5"], "encoder_docs_s": made["encoder"], "ms_text": 1000 / made["top_5"]}
@@ -240,7 +241,7 @@ def check(found: dict[str, Any]) -> None:
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
         encoder = Transformer.from_config(config, TransformerOptions(n_layers=3), Pads())
         head = Dense(3 * 256, labels.n_labels)
-        head.begin(labels)
+        head.init_from_labels(labels)
         clock = Clock()
         options = TrainingOptions.of({"n_steps": 201, "batch_size": 32, "compile": compile_})
         trainer = Trainer(Network(encoder, head), options, 0, Run(progress=clock))

@@ -12,26 +12,27 @@ from typing import Any
 
 import numpy as np
 
-import longtail.labels.text_pool
+import longtail.neighbours.text_pool
 import longtail.nn.encoders.words
-import longtail.nn.tagger
+import longtail.text.readings
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
 from longtail.neighbours import NeighbourIndex
 from longtail.nn.recall import NeuralRecall
 from longtail.options import Options
+from longtail.text.readings import TextReadings
 from longtail.text.words import WordTokeniser
 
 
 def once() -> None:
     """From now on, in this process."""
-    tagger: Any = longtail.nn.tagger
-    pool: Any = longtail.labels.text_pool
+    readings: Any = longtail.text.readings
+    pool: Any = longtail.neighbours.text_pool
     words: Any = WordTokeniser
     index: Any = NeighbourIndex
     encoders: Any = longtail.nn.encoders.words
     matcher: Any = NeuralRecall
-    tagger.tokenise = _kept(tagger.tokenise)
+    readings.tokenise = _kept(readings.tokenise)
     pool.fit_points = _kept(pool.fit_points)
     words.learn = _kept(words.learn)
     index.nearest = _kept(index.nearest)
@@ -75,6 +76,8 @@ def _key(part: Any) -> Any:
         return id(part.texts)
     if hasattr(part, "column_names"):
         return id(part)
+    if isinstance(part, TextReadings):
+        return id(part.table)
     if hasattr(part, "max_tokens"):  # a tokeniser
         return type(part).__name__, part.max_tokens, part.n_ids
     return None

@@ -47,7 +47,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         model, texts = str(Path(place) / "model"), str(Path(place) / "texts.txt")
         longtail = [sys.executable, "-m", "longtail.cli.main"]
-        subprocess.run([*longtail, "train", "debtags", "--out", model, "--quiet"], check=True, capture_output=True)
+        subprocess.run(
+            [*longtail, "train", "debtags-sample", "--out", model, "--quiet"], check=True, capture_output=True
+        )
         Path(texts).write_text("a text editor for gnome\nplay chess\n")
         modules = Path(place) / "modules.py"
         modules.write_text(IMPORTS.format(names=loaded(model, texts)))

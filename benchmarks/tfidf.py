@@ -62,24 +62,25 @@ def _measure(folder: str, system: str, threads: int) -> dict[str, Any]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     from longtail.data import load_dataset
-    from longtail.engines.local import LocalEngine
+    from longtail.run.local import LocalEngine
+    from longtail.run.run import Run
     from longtail.text.fields import FieldOptions, TfidfOptions
     from longtail.text.tfidf import Tfidf
 
     table = load_dataset(folder).train.texts.select(["text"])
     ours = Tfidf(TfidfOptions(blocks=(FieldOptions(min_df=2),)))
     theirs = TfidfVectorizer(min_df=2, sublinear_tf=True, dtype=np.float32)
-    engine = LocalEngine(threads)
-    ours.fit_transform(table.slice(0, 100), engine)  # loads the compiled kernels
+    run = Run(LocalEngine(threads))
+    ours.fit_transform(table.slice(0, 100), run)  # loads the compiled kernels
     if system == "difference":
-        matrix = ours.fit_transform(table, engine)
+        matrix = ours.fit_transform(table, run)
         order = np.argsort(np.array(ours.feature_names(), object).astype(str), kind="stable")
         return {"largest": float(abs(matrix[:, order] - theirs.fit_transform(table["text"].to_pylist())).max())}
     texts = table if system == "longtail" else table["text"].to_pylist()
     before = resident_mb()
     reset_peak()
     start = time.perf_counter()
-    (ours.fit_transform(texts, engine) if system == "longtail" else theirs.fit_transform(texts))
+    (ours.fit_transform(texts, run) if system == "longtail" else theirs.fit_transform(texts))
     return {"fit_s": round(time.perf_counter() - start, 3), "memory_mb": round(peak_mb() - before, 1)}
 
 

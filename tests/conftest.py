@@ -6,7 +6,8 @@ No test reaches the network: the hub of `transformers` is switched off here, bef
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,16 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "tree": {"max_leaf": 3},
         "training": {**training, "rate": 0.1, "head_rate": 0.3},
     },
+    "xr-transformer": lambda encoder, training: {
+        "encoders": [{"kind": "transformer", **encoder}],
+        "tree": {"branching": 2, "max_leaf": 3},
+        "first_clusters": 2,
+        "final_tree": {"max_leaf": 3},
+        "fine_tuning": {
+            "n_candidates": 2,
+            "training": [{**training, "epochs": 2}, {**training, "epochs": 3}, training],
+        },
+    },
     "treaderxml": lambda encoder, training: {
         "encoder": {
             "kind": "reader",
@@ -116,6 +127,10 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "ranking": "similarity",
         "matcher": {"training": training},
     },
+    "peak-network": lambda encoder, training: {
+        "encoder": {"vectors": {"width": 32}, "tokens": {"max_tokens": 32}},
+        "training": {**training, "rate": 5e-2, "bottleneck_rate": 2e-2, "epochs": training["epochs"] + 10},
+    },
 }
 """For methods whose defaults would take long or name an encoder: options with which they learn tiny data in a second or
 two, by the options of the tiny encoder and of its training. `method:word` is another way to train the same method."""
@@ -128,11 +143,37 @@ ASKED = {
 }
 
 
+IN_QUICK = {"linear", "knn", "lightxml", "xbert"}
+"""Of the tests that run for every method, these alone are part of `make quick`."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests run for every method by asking for `each_name`, or for those of one kind."""
+    """Run a test for every method if it asks for `each_name`, or for those of one kind."""
     for argument, names in ASKED.items():
         if argument in metafunc.fixturenames:
-            metafunc.parametrize(argument, names)
+            slow = [pytest.param(name, marks=() if name in IN_QUICK else pytest.mark.slow) for name in names]
+            metafunc.parametrize(argument, slow)
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The package in tests/plugin as if it were installed, here and in processes that tests start."""
+    root = Path(__file__).parent / "plugin"
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = tmp_path_factory.mktemp("site")
+    facts = installed / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in points.items())])
+        for group, points in project["entry-points"].items()
+    ]
+    (facts / "entry_points.txt").write_text("\n".join(groups) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in (root / "src", installed):
+            patch.syspath_prepend(folder)
+            patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -84,7 +84,7 @@ def test_the_held_out_part_is_drawn_again(tiny: Callable[..., Dataset]) -> None:
     data = tiny(splits=("train",))
     drawn = data.hold_out(share=0.2, seed=3)
     model = create_method("linear").fit(drawn.train)
-    with pytest.raises(DataError, match="without --hold-out"):
+    with pytest.raises(DataError, match="without `hold_out`"):
         choose_split(model, data, "dev")
     model.facts_["held_out"] = drawn.facts["held_out"]
     name, split = choose_split(model, data)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from longtail.errors import ConfigError
-from longtail.options import Options, help_of, merge
+from longtail.options import ByKind, Options, help_of, merge
+from longtail.registry import Registry
 
 
 class Inner(Options):
@@ -79,6 +80,32 @@ class Door(Options):
     height: PositiveInt = 2
 
 
+class Lid(Options):
+    """A third kind, which is not registered."""
+
+    kind: Literal["lid"] = "lid"
+    height: PositiveInt = 2
+
+
+class Named:
+    """What a registry holds: something with a class of options."""
+
+    def __init__(self, options_class: type[Options]) -> None:
+        self.options_class = options_class
+
+
+GOODS: Registry[Named] = Registry("good")
+GOODS.register("bag")(Named(Bag))
+GOODS.register("cup")(Named(Cup))
+
+
+class Stall(Options):
+    """Groups whose class is looked up by kind."""
+
+    goods: Annotated[Options, ByKind(GOODS)] = Bag(width=9)
+    more: tuple[Annotated[Options, ByKind(GOODS, lid=Lid)], ...] = ()
+
+
 class Shop(Options):
     """Groups whose defaults are not those of their classes."""
 
@@ -117,6 +144,35 @@ def test_a_fault_of_a_group_of_some_kind_is_told_as_of_that_kind(values: dict[st
     with pytest.raises(ConfigError) as error:
         Shop.of(values)
     assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"goods": {"kind": "hat"}}, "goods.kind must be one of 'bag', 'cup', got 'hat'"),
+        ({"goods": {"kind": 3}}, "goods.kind must be one of 'bag', 'cup', got '3'"),
+        ({"goods": 3}, "goods must be a valid dictionary or object to extract fields from, got 3"),
+        ({"more": [{}]}, "more.0.kind must be given, got {}"),
+        ({"more": [{"kind": "hat"}]}, "more.0.kind must be one of 'bag', 'cup', 'lid', got 'hat'"),
+        (
+            {"goods": {"widt": 3}, "more": [{"kind": "cup", "handle": 3, "width": 0}, {"kind": "lid", "height": "x"}]},
+            "unknown option 'goods.widt'; did you mean 'width'?; more.0.width must be greater than 0, got 0; "
+            "unknown option 'more.0.handle'; did you mean 'handles'?; more.1.height must be a valid integer, got 'x'",
+        ),
+    ],
+)
+def test_a_fault_of_a_registered_part_is_told_as_of_that_part(values: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Stall.of(values)
+    assert str(error.value) == expected
+
+
+def test_options_of_registered_parts_come_back_from_plain_data() -> None:
+    stall = Stall.of({"goods": {"kind": "bag"}, "more": [{"kind": "lid", "height": 7}, {"kind": "cup"}]})
+    assert (stall.goods, stall.more) == (Bag(width=9), (Lid(height=7), Cup()))
+    assert Stall.of(stall.plain()) == stall
+    assert Stall(goods=Cup()).goods == Cup()
+    assert Stall.of({"goods": {"kind": "cup", "handles": 2}}).goods == Cup(handles=2)
 
 
 def test_nothing_given_means_the_defaults() -> None:

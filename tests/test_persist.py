@@ -316,7 +316,7 @@ def test_a_changed_manifest_is_refused(model: Path) -> None:
 @pytest.mark.parametrize("also", [{}, {"kind": "model"}, {"kind": "model", "checksum": "of tomorrow"}])
 def test_a_newer_format_asks_for_a_newer_longtail(model: Path, also: dict[str, str]) -> None:
     (model / MANIFEST).write_text(json.dumps({"format": FORMAT_VERSION + 1, **also}))
-    with pytest.raises(ModelFormatError, match="has format 2, this longtail reads up to 1; install a newer longtail"):
+    with pytest.raises(ModelFormatError, match="has format 3, this longtail reads up to 2; install a newer longtail"):
         Folder(model, "model")
 
 

@@ -21,7 +21,7 @@ def test_a_registered_part_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_name_gets_a_suggestion_and_the_command_that_lists_all() -> None:
-    registry: Registry[int] = Registry("method")
+    registry: Registry[int] = Registry("method", command="longtail methods")
     registry.register("lightxml")(1)
     with pytest.raises(ConfigError) as caught:
         registry.get("lightxlm")
@@ -59,5 +59,19 @@ def test_a_plug_in_is_found_by_its_entry_point_and_imported_only_when_asked_for(
     assert registry.names() == ["shiny"]
     assert "plugged_part" not in sys.modules
     assert registry.get("shiny") == "from outside"
-    with pytest.raises(ConfigError, match="did you mean 'shiny'"):
+    with pytest.raises(ConfigError, match=r"^unknown gadget 'shinny'; did you mean 'shiny'\? Known are shiny\.$"):
         registry.get("shinny")
+    assert "shiny" in registry
+    assert "shinny" not in registry
+
+
+def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = tmp_path / "broken-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[longtail.small_gadgets]\ndull = no_such_module:PART\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[str] = Registry("small gadget", {"built-in": "longtail.errors"})
+    assert registry.names() == ["built-in", "dull"]
+    with pytest.raises(ConfigError, match=r"^small gadget 'dull' cannot be loaded from the plug-in broken: No module"):
+        registry.get("dull")

@@ -44,8 +44,8 @@ def test_the_same_counts_agree() -> None:
         "training texts",
         "test texts",
         "labels",
-        "labels a text",
-        "texts a label",
+        "labels per text",
+        "texts per label",
     ]
     assert all(check.agrees for check in checks)
     need_same("toys", counts(), checks)
@@ -58,7 +58,7 @@ def test_the_same_counts_agree() -> None:
         ({"n_test": 2}, "test texts", "test texts: expected 2, got 1"),
         ({"n_dev": 7}, "dev texts", "dev texts: expected 7, got none"),
         ({"n_labels": 5}, "labels", "labels: expected 5, got 4, 3 in train"),
-        ({"labels_per_text": 2.0}, "labels a text", "labels a text: expected 2.00, got 1.50"),
+        ({"labels_per_text": 2.0}, "labels per text", "labels per text: expected 2.00, got 1.50"),
     ],
 )
 def test_a_count_that_differs_is_named_with_both_numbers(changed: dict[str, float], what: str, told: str) -> None:
@@ -66,14 +66,14 @@ def test_a_count_that_differs_is_named_with_both_numbers(changed: dict[str, floa
     found = wrong(toys(), expected)
     assert list(found) == [what]
     assert str(found[what]) == told
-    with pytest.raises(DataError, match=rf"the data are not toys \(Toys\): {told}; go on all the same with --force"):
+    with pytest.raises(DataError, match=rf"the data are not toys \(Toys\): {told}; go on all the same with `force`"):
         need_same("toys", expected, check_counts(toys(), expected))
 
 
 def test_where_counts_alone_told_which_data_these_are_the_next_step_is_to_name_them() -> None:
     expected = counts(n_train=5)
     with pytest.raises(
-        DataError, match=r"the data only come near toys .* with --force, or name the data set with --as"
+        DataError, match=r"the data only come near toys .* with `force`, or name the data set with `named`"
     ):
         need_same("toys", expected, check_counts(toys(), expected), guessed=True)
 
@@ -96,7 +96,7 @@ def test_another_known_number_of_labels_agrees() -> None:
 
 def test_means_may_differ_as_much_as_papers_round_them() -> None:
     assert not wrong(toys(), counts(labels_per_text=1.52, texts_per_label=1.48))
-    assert list(wrong(toys(), counts(labels_per_text=1.56))) == ["labels a text"]
+    assert list(wrong(toys(), counts(labels_per_text=1.56))) == ["labels per text"]
 
 
 def test_features_are_counted_where_data_come_with_them() -> None:
@@ -170,6 +170,14 @@ def test_a_run_that_is_not_to_be_compared_has_no_verdict() -> None:
     assert found.verdict is None
     assert found.rows[0].verdict is None
     assert found.sentence().startswith("no verdict")
+
+
+def test_gains_are_compared_as_gains() -> None:
+    gains = result(P_1=4.27).model_copy(update={"base": {"P@1": 80.0}})
+    [row] = compare({"P@1": 0.84}, gains).rows
+    assert (row.ours, row.difference, row.verdict) == (pytest.approx(5.0), 0.73, "above")
+    [row] = compare({"P@1": 0.838}, gains).rows
+    assert row.verdict == "agrees", "half a point of 80 is a gain of 0.625"
 
 
 def test_all_list_lengths_of_several_results_are_measured() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import PositiveInt
@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from longtail.errors import ConfigError
 from longtail.methods import create_method
 from longtail.methods.linear import LinearOptions
-from longtail.options import Options, help_of
+from longtail.options import Ablation, Options, help_of
 from longtail.presets import load_preset, preset_names
 from longtail.settings import options_toml, with_settings
 
@@ -112,3 +112,48 @@ def test_later_settings_win_and_the_given_options_stay_as_they_are() -> None:
 def test_a_setting_that_cannot_be_is_refused_with_its_path(setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Outer.of(with_settings(Outer().plain(), [setting]))
+
+
+class Tried(Options):
+    """A group with an option that only ablations change."""
+
+    kind: Literal["tried"] = "tried"
+    size: PositiveInt = 3
+    """How many."""
+    mask: Ablation[bool] = True
+    """Whether to mask."""
+
+
+class Method(Options):
+    """Groups in all places."""
+
+    one: Tried = Tried(mask=False)
+    some: tuple[Tried, ...] = (Tried(),)
+    last: Ablation[Tried] = Tried()
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, []),
+        ({"one": {"mask": True}}, ["one"]),  # the default of the class, but not here
+        ({"some": [{}, {"mask": False}]}, ["some"]),
+        ({"last": {"mask": False}}, ["last"]),
+        ({"last": {"size": 5}}, ["last"]),
+    ],
+)
+def test_options_of_ablations_are_left_out_where_they_have_their_default(values: Any, shown: list[str]) -> None:
+    options = Method.of(values)
+    text = options_toml(options, unless_as=[Method()])
+    assert Method.of(tomllib.loads(text)) == options
+    assert ("mask = " in text) == (bool(shown) and values != {"last": {"size": 5}})
+    assert ("[last]" in text) == ("last" in shown)
+    assert options_toml(options).count("mask = ") == 2 + len(options.some)
+
+
+@pytest.mark.parametrize("name", ["lightxml/wiki-500k", "xbert/x-ttention-eurlex-4k", "aplc-xlnet/eurlex-4k"])
+def test_what_a_preset_sets_is_shown(name: str) -> None:
+    options = create_method(name).options
+    text = options_toml(options, unless_as=[type(options)()])
+    assert type(options).of(tomllib.loads(text)) == options
+    assert len(text) < len(options_toml(options))

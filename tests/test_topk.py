@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail import topk
 from longtail.errors import ConfigError, DataError
 from longtail.topk import top_k, top_k_of_rows
 from longtail.types import NO_LABEL, TopK
@@ -54,13 +53,12 @@ def test_rows_with_empty_places_are_cut_as_a_plain_sort_would(given_rows: list[R
     assert_same(top_k(labels, values, k), slow_top_k(given_rows, k))
 
 
-def test_many_blocks_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_blocks_give_the_same_as_one() -> None:
     matrix = sp.random(200, 50, 0.2, "csr", np.float32, random_state=0)
     dense = np.broadcast_to(np.arange(50, dtype=np.int32), (200, 50)), matrix.toarray()
     whole = top_k_of_rows(matrix.indptr, matrix.indices, matrix.data, 5), top_k(*dense, 5)
-    monkeypatch.setattr(topk, "_CANDIDATES_AT_ONCE", 64)
-    assert_same(top_k_of_rows(matrix.indptr, matrix.indices, matrix.data, 5), whole[0])
-    assert_same(top_k(*dense, 5), whole[1])
+    assert_same(top_k_of_rows(matrix.indptr, matrix.indices, matrix.data, 5, candidates_at_once=64), whole[0])
+    assert_same(top_k(*dense, 5, candidates_at_once=64), whole[1])
 
 
 def test_nan_is_refused() -> None:

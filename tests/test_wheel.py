@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 SIGNS_OF_NO_NETWORK = ("No matching distribution", "NewConnectionError", "name resolution", "Connection refused")
 LARGEST_MB = 2.5
@@ -40,7 +42,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         "longtail/py.typed",
         "longtail/report/page.css",
         "longtail/published/results.toml",
-        "longtail/data/bundled/debtags/LICENSE",
+        "longtail/data/bundled/debtags-sample/LICENSE",
     } <= set(packed)
     assert not [name for name in packed if "tests" in name or "shared" in name]
 
@@ -49,7 +51,9 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     programs = home / ("Scripts" if os.name == "nt" else "bin")
     install = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
     run(*install, "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
-    found = json.loads(run(programs / "longtail", "train", "debtags", "--out", "m", "--json", "-q", cwd=tmp_path))
+    found = json.loads(
+        run(programs / "longtail", "train", "debtags-sample", "--out", "m", "--json", "-q", cwd=tmp_path)
+    )
     assert found["n_labels"] == 394
     tagged = json.loads(run(programs / "longtail", "predict", "m", "--text", "a text editor for gnome", cwd=tmp_path))
     assert "use::editing" in {label["id"] for label in tagged["labels"]}

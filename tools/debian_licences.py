@@ -11,7 +11,7 @@ files (copyright-format 1.0) are trusted; a package with a free-form file is lef
     python tools/debian_licences.py PACKAGES MIRROR NAMES FOLDER TABLE [--largest-kb 400]
 
 PACKAGES is an uncompressed `Packages` index, MIRROR the address of the archive it belongs to, NAMES a file
-with one package name a line. Needs `dpkg-deb`. `tools/make_debtags.py` reads the table.
+with one package name a line. Needs `dpkg-deb`. `tools/make_debtags_sample.py` reads the table.
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ import pyarrow as pa
 from peers.contract import Adapter, K, Task, main
 
 from longtail.data import Split, Vocabulary, load_dataset
-from longtail.engines.local import LocalEngine
-from longtail.ensemble import combine
 from longtail.kernels.rows import Rows
 from longtail.methods import create_method, load_model
 from longtail.persist import Folder, write_folder
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
+from longtail.scores.combine import combine
 from longtail.text.fields import FieldOptions, TfidfOptions
 from longtail.text.tfidf import Tfidf
 from longtail.types import LabelMatrix
@@ -73,9 +74,9 @@ class OnSharedFeatures(Adapter):
         return load_model(folder)
 
     def predict(self, model, data, n_threads):
-        engine, options = LocalEngine(n_threads), model.options
+        run, options = Run(LocalEngine(n_threads)), model.options
         length = K if len(model.members_) == 1 else options.list_length
-        lists = [member.predict(data.rows, length, options.search, engine) for member in model.members_]
+        lists = [member.tree.predict(data.rows, length, options.search, run) for member in model.members_]
         return lists[0] if len(lists) == 1 else combine(lists, K, options.ensemble)
 
     def top(self, found):

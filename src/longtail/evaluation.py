@@ -1,15 +1,15 @@
-"""How well a model tags texts whose labels are known.
+"""Measure a model on texts whose labels are known.
 
-    model, Split (n_texts)  ->  Evaluation: predictions beside the truth, metrics, intervals
+    model, Split (n_texts)  ->  Evaluation: predictions, truth, metrics, intervals
 
-Labels are matched by id. A label of the texts that the model does not know gets a number behind the model's
-labels and is missed by every prediction, as it must be.
+Labels are matched by id. A label of the texts that is not in the model's label space gets a number behind the model's
+labels. Such labels, and those that no training text has, count as missed.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,16 +22,17 @@ from longtail.errors import DataError
 from longtail.methods.base import Method
 from longtail.metrics import BootstrapOptions, Intervals, MetricOptions, Metrics, evaluate, intervals
 from longtail.metrics.hits import judge
-from longtail.progress import SILENT, Progress
+from longtail.run.progress import SILENT, Progress
+from longtail.run.run import Precision, Run
 from longtail.types import LabelMatrix, TopK
 
 DEV = "dev"
 SHOWN = 5
-"""Labels a text that reports look at; at least so many are predicted."""
+"""Labels per text that reports show; at least as many are predicted."""
 
 
 class LabelScore(NamedTuple):
-    """How one label fared in the first `SHOWN` suggestions."""
+    """Counts of one label among the first `SHOWN` suggestions."""
 
     label: int
     n_train: int
@@ -47,34 +48,40 @@ class LabelScore(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Predictions of a model beside the truth, and what they are worth."""
+    """Predictions of a model, the truth, and metrics of both."""
 
     split: Split
     predicted: TopK  # (n_texts, k) numbers in `vocabulary`
     truth: LabelMatrix  # (n_texts, n_labels) the same numbers
     vocabulary: Vocabulary
-    """The model's labels, then those that only the texts have."""
-    train_counts: NDArray[np.int64]  # (n_labels of the model,)
+    """The labels of the model, then those that only the texts have."""
+    train_counts: NDArray[np.int64]  # (n_labels of the model,) 0 for labels without training texts
     n_train_texts: int
     options: MetricOptions
     metrics: Metrics
     intervals: Intervals | None
     new: Metrics | None
-    """The same without texts that occur word for word in training, where it was asked for."""
+    """Metrics without the texts that occur word for word in training, if they were asked for."""
     predict_s: float
 
+    def __repr__(self) -> str:
+        shown = [
+            f"{name} {value:.3f}" for name, value in self.metrics.values.items() if name.startswith(("P@", "nDCG@"))
+        ]
+        return f"Evaluation({', '.join([f'{self.metrics.n_texts:,} texts', *shown])})"
+
     def plain(self) -> dict[str, Any]:
-        """As plain data for JSON."""
-        found = self.metrics.plain() | {"predict_s": self.predict_s}
+        """Return plain data for JSON."""
+        results = self.metrics.plain() | {"predict_s": self.predict_s}
         if self.intervals is not None:
             drawn = self.intervals.plain()
-            found["intervals"] = {key: drawn[key] for key in ("metrics", "bands", "bootstrap")}
+            results["intervals"] = {key: drawn[key] for key in ("metrics", "bands", "bootstrap")}
         if self.new is not None:
-            found["without_seen_texts"] = self.new.plain()
-        return found
+            results["without_seen_texts"] = self.new.plain()
+        return results
 
     def label_scores(self) -> list[LabelScore]:
-        """Every label with a true text or a suggestion among the first `SHOWN`."""
+        """Return the counts of every label that a text has or that is among the first `SHOWN` suggestions of one."""
         first = MetricOptions(at=(SHOWN,))
         judged = judge(self.predicted, self.truth, self.train_counts, self.n_train_texts, first)
         n = len(judged.train_counts)
@@ -95,82 +102,97 @@ def evaluate_model(
     *,
     bootstrap: BootstrapOptions | None = None,
     seen: Split | None = None,
+    tail_weight: float | None = None,
+    precision: Precision | None = None,
+    run: Run | None = None,
     threads: int | None = None,
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Tag the texts of `split` and compare with their labels.
 
-    With `bootstrap` every metric gets an interval. With `seen` (the training texts) the metrics are also given
-    without the texts that occur there word for word.
+    With `bootstrap` every metric gets an interval. With `seen` (the training texts) the metrics are also given without
+    the texts that occur there word for word. `tail_weight`, `precision`, `run`, `threads` and `progress` are those of
+    `Method.top_k`. PSP@k and PSnDCG@k use the constants of the model's options unless `options` names others.
     """
+    run = Run.of(run, threads, progress)
     options = options or MetricOptions()
+    if options.propensities is None:
+        options = options.model_copy(update={"propensities": (model.options.propensity,)})
     truth, vocabulary = truth_for(model.vocabulary_, split)
-    predicted, predict_s = timed_top_k(model, split, list_length(options), threads, progress)
+    k = list_length(options)
+    predicted, predict_s = timed_top_k(model, split, k, tail_weight=tail_weight, precision=precision, run=run)
     n_train_texts = int(model.facts_["n_texts"])
-    judged = predicted, truth, model.train_counts_, n_train_texts, options
-    found = None
+
+    def judged(lists: TopK, labels: LabelMatrix) -> Metrics:
+        return evaluate(lists, labels, model.train_counts_, n_train_texts, options)
+
+    drawn = None
     if bootstrap is not None:
-        with progress.step("intervals", bootstrap.n_resamples, "resamples") as advance:
-            found = intervals(*judged, bootstrap)
+        with run.progress.step("intervals", bootstrap.n_resamples, "resamples") as advance:
+            drawn = intervals(predicted, truth, model.train_counts_, n_train_texts, options, bootstrap)
             advance(bootstrap.n_resamples)
     new = None
     if seen is not None:
         rows = np.flatnonzero(~occurs_in(split, seen))
         if not len(rows):
             raise DataError(f"all {len(split):,} texts occur word for word in the texts that were to be left out")
-        kept = TopK(predicted.labels[rows], predicted.scores[rows])
-        new = evaluate(kept, truth.take(rows), *judged[2:])
+        new = judged(TopK(predicted.labels[rows], predicted.scores[rows]), truth.take(rows))
     return Evaluation(
-        split,
-        predicted,
-        truth,
-        vocabulary,
-        model.train_counts_,
-        n_train_texts,
-        options,
-        evaluate(*judged),
-        found,
-        new,
-        predict_s,
+        split=split,
+        predicted=predicted,
+        truth=truth,
+        vocabulary=vocabulary,
+        train_counts=model.train_counts_,
+        n_train_texts=n_train_texts,
+        options=options,
+        metrics=judged(predicted, truth),
+        intervals=drawn,
+        new=new,
+        predict_s=predict_s,
     )
 
 
 def list_length(options: MetricOptions) -> int:
-    """How many labels a text are predicted for these metrics."""
+    """Return how many labels per text are predicted for these metrics."""
     return max(*options.at, SHOWN)
 
 
 def timed_top_k(
-    model: Method, split: Split, k: int, threads: int | None = None, progress: Progress = SILENT
+    model: Method,
+    split: Split,
+    k: int,
+    *,
+    tail_weight: float | None = None,
+    precision: Precision | None = None,
+    run: Run | None = None,
 ) -> tuple[TopK, float]:
-    """The lists of a model, and how many seconds they took."""
-    model.top_k(split.take(np.arange(min(2, len(split)))), 1, threads=threads)  # kernels are loaded on first use
+    """Return the lists of `Method.top_k` and how many seconds they took."""
+    run = run or Run()
+    warm_up = split.take(np.arange(min(2, len(split))))
+    model.top_k(warm_up, 1, precision=precision, run=replace(run, progress=SILENT))  # loads kernels
     start = time.perf_counter()
-    predicted = model.top_k(split, k, threads=threads, progress=progress)
+    predicted = model.top_k(split, k, tail_weight=tail_weight, precision=precision, run=run)
     return predicted, time.perf_counter() - start
 
 
 def truth_for(known: Vocabulary, split: Split) -> tuple[LabelMatrix, Vocabulary]:
-    """The labels of a split in a model's numbers, unknown ones behind; and the vocabulary of all these."""
-    given = split.vocabulary
+    """Return the labels of a split in a model's numbers, unknown ones behind, and the vocabulary of all of them."""
     used = np.flatnonzero(split.labels.texts_per_label())
-    strangers = [label for label in used.tolist() if given.ids[label] not in known.position]
-    vocabulary = known.extended(given.ids[label] for label in strangers)
-    if strangers:
-        vocabulary = vocabulary.described_by(known, given)
-    new_id = np.full(len(given), -1)
-    new_id[used] = [vocabulary.position[given.ids[label]] for label in used.tolist()]
+    labels = split.vocabulary.take(used)
+    vocabulary = known.followed_by(labels)
+    new_id = np.full(len(split.vocabulary), -1)
+    new_id[used] = [vocabulary.position[label] for label in labels.ids]
     return split.labels.renumber(new_id, len(vocabulary)), vocabulary
 
 
 def occurs_in(split: Split, other: Split) -> NDArray[np.bool_]:
-    """Which texts of `split` stand in `other` word for word: (n_texts,)."""
+    """Return which texts of `split` occur word for word in `other`: (n_texts,)."""
     texts = split.texts[TEXT]
     return np.asarray(pc.is_in(texts, value_set=other.texts[TEXT]), bool)
 
 
 def as_trained(model: Method, dataset: Dataset) -> Dataset:
-    """The data as the model was trained on them: with the same part held out as dev, where one was."""
+    """Return the data as the model was trained on them: with the same part held out as dev, if one was."""
     held_out = model.facts_.get("held_out")
     if not held_out or DEV in dataset.splits or "train" not in dataset.splits:
         return dataset
@@ -179,9 +201,9 @@ def as_trained(model: Method, dataset: Dataset) -> Dataset:
 
 
 def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tuple[str, Split]:
-    """The part of `dataset` to evaluate on, and what it is called.
+    """Return the name of the part of `dataset` to evaluate on, and that part.
 
-    By default dev, the part that was held out of training, or the only part there is; never the training texts.
+    By default it is dev, the part that was held out of training, or the only part there is; never the training texts.
     """
     if name is not None and (name in dataset.splits or name != DEV):
         return name, dataset.split(name)
@@ -195,11 +217,11 @@ def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tu
         if split.fingerprint != model.facts_["fingerprint"]:
             return only, split
     reason = (
-        "is not what the model was trained on, so which texts were held out cannot be told"
+        "its train part is not what the model was trained on, so which texts were held out cannot be told"
         if model.facts_.get("held_out")
-        else "the model was trained without --hold-out: scores on its training texts would flatter"
+        else "the model was trained without `hold_out`: scores on its training texts would be too high"
     )
-    parts = ", ".join(dataset.splits)
+    names = ", ".join(dataset.splits)
     raise DataError(
-        f"{dataset.name} has no dev part (it has {parts}), and {reason}; train with --hold-out or name a --split"
+        f"{dataset.name} has no dev part (it has {names}), and {reason}; train with `hold_out` or name a `split`"
     )

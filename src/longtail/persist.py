@@ -1,12 +1,12 @@
-"""Folders that are written whole or not at all, and opened without reading them.
+"""Folders that are written completely or not at all, and opened without being read.
 
     model/
       manifest.json        format version, kind, facts, and size and checksum of every other file
       <name>.safetensors   numpy arrays, memory-mapped on opening and shared between processes
       <name>.arrow         tables of texts (Arrow IPC), memory-mapped too
 
-A folder is built beside its final place under a temporary name and renamed at the end, so a kill, a
-full disk or Ctrl-C never leaves half a model and never costs an older one. Nothing is ever pickled.
+A folder is built under a temporary name beside its final place and renamed at the end. A kill, a full disk or Ctrl-C
+therefore never leaves half a model, and never loses the model that was there before. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ from longtail.errors import LongtailError, ModelFormatError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The format that is written. Models of format 1 have no score steps and only the labels that they can score."""
 MANIFEST = "manifest.json"
 VERIFY_UP_TO_BYTES = 256 << 20
 """Folders up to this size are checked by checksum on opening; larger ones by size and structure."""
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+"""Numpy arrays by name."""
 
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -41,7 +45,7 @@ _DTYPES = {
 }  # fmt: skip
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading arbitrary bytes as JSON, and as ours, may raise."""
+"""What can be raised when damaged bytes are read as JSON or as a manifest."""
 
 
 class Folder:
@@ -53,12 +57,17 @@ class Folder:
         self.manifest = _read_manifest(self.path, kind)
         _check_files(self.path, self.manifest["files"], verify)
 
+    @property
+    def format(self) -> int:
+        """The format version that the folder was written in."""
+        return int(self.manifest["format"])
+
     def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
-        """The arrays stored as `name`, mapped copy-on-write: shared until somebody writes."""
+        """Return the arrays stored as `name`, mapped copy-on-write: shared between processes until one writes."""
         return map_arrays(self._file(f"{name}.safetensors"))
 
     def table(self, name: str) -> pa.Table:
-        """The Arrow table stored as `name`, memory-mapped."""
+        """Return the Arrow table stored as `name`, memory-mapped."""
         import pyarrow as pa
 
         file = self._file(f"{name}.arrow")
@@ -68,7 +77,7 @@ class Folder:
             raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
 
     def text(self, file: str) -> str:
-        """The text stored as `file`."""
+        """Return the text stored as `file`."""
         try:
             return self._file(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -79,18 +88,18 @@ class Folder:
 
     def _file(self, file: str) -> Path:
         if file not in self:
-            raise ModelFormatError(f"{self.path} has no {file}; it was not written by this longtail")
+            raise ModelFormatError(f"{self.path} has no {file}; this version of longtail did not write it")
         return self.path / file
 
 
 class FolderWriter:
-    """A folder in the making; see `write_folder`."""
+    """A folder that `write_folder` is building."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: dict[str, Any] = {}
 
-    def arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def arrays(self, name: str, arrays: Arrays) -> None:
         """Store numpy arrays as `name`."""
         store_arrays(self.path / f"{name}.safetensors", arrays)
 
@@ -108,8 +117,8 @@ class FolderWriter:
 
 @contextmanager
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
-    """Build a folder of `kind` and put it at `path` in one step when the block ends without error."""
-    final = Path(path).resolve()  # what a link points to is replaced, the link stays
+    """Build a folder of `kind`; move it to `path` in one step when the block ends without an error."""
+    final = Path(path).resolve()  # a link stays, its target is replaced
     _put_back(final)
     check_replaceable(path, kind)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
@@ -131,7 +140,7 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
 
 
 def check_replaceable(path: str | Path, kind: str) -> None:
-    """Refuse a target that is somebody's other folder or file, or that cannot be written."""
+    """Raise if `path` holds anything but a folder of `kind`, or cannot be written."""
     path = Path(path)
     try:
         if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _kind_of(path) == kind)):
@@ -143,8 +152,8 @@ def check_replaceable(path: str | Path, kind: str) -> None:
         raise LongtailError(f"cannot write {path}: {parent} is not a writable folder; choose another place")
 
 
-def store_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays in the safetensors layout, straight from memory, widest type first (so all are aligned)."""
+def store_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays in the safetensors layout, directly from memory, widest type first so that all are aligned."""
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, Any] = {}
     offset = 0
@@ -162,16 +171,43 @@ def store_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None
 
 
 def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Open a safetensors file without reading it."""
+    """Return the arrays of a safetensors file, memory-mapped."""
     try:
         with open(path, "rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-        header.pop("__metadata__", None)
-        return {name: _view(data, start, **facts) for name, facts in header.items()}
+            data = _MappedFile(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        data.path = path
+        return data.arrays()
     except (*_DAMAGE, OSError) as error:
         raise ModelFormatError(f"{path} is damaged ({error}); save the model again") from error
+
+
+def file_of(arrays: Arrays) -> Path | None:
+    """Return the safetensors file that all of these arrays are mapped from under these names, or None."""
+    files = {_mapped_file_of(array) for array in arrays.values()}
+    file = files.pop() if len(files) == 1 else None
+    if file is None:
+        return None
+    stored = {name: array.__array_interface__ for name, array in file.arrays().items()}
+    return file.path if all(stored.get(name) == array.__array_interface__ for name, array in arrays.items()) else None
+
+
+class _MappedFile(mmap.mmap):
+    """A safetensors file in memory."""
+
+    path: Path
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        start = 8 + int.from_bytes(self[:8], "little")
+        header = json.loads(self[8:start])
+        header.pop("__metadata__", None)
+        return {name: _view(self, start, **facts) for name, facts in header.items()}
+
+
+def _mapped_file_of(array: np.ndarray[Any, Any]) -> _MappedFile | None:
+    base: Any = array
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.obj if isinstance(base, memoryview) else base.base
+    return base if isinstance(base, _MappedFile) else None
 
 
 def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray[Any, Any]:
@@ -193,14 +229,14 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
             raise ModelFormatError(
                 f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
             )
-        found, checked = str(manifest["kind"]), manifest.pop("checksum") == _checksum_of(manifest)
+        actual, unchanged = str(manifest["kind"]), manifest.pop("checksum") == _checksum_of(manifest)
     except ModelFormatError:
         raise
     except (*_DAMAGE, OSError) as error:
         raise ModelFormatError(f"{path / MANIFEST} is damaged ({error!r}); save the model again") from error
-    if found != kind:
-        raise ModelFormatError(f"{path} holds a {found}, not a {kind}")
-    if not checked:
+    if actual != kind:
+        raise ModelFormatError(f"{path} holds a {actual}, not a {kind}")
+    if not unchanged:
         raise ModelFormatError(f"{path / MANIFEST} was changed after it was written; save the model again")
     return dict(manifest)
 
@@ -231,7 +267,7 @@ def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
 
 
 def _swap_in(temporary: Path, final: Path) -> None:
-    """Rename into place; an older folder is moved aside first and deleted only when the new one stands."""
+    """Rename into place; an older folder is moved aside first and deleted only when the new one is there."""
     aside = final.with_name(f".{final.name}.{os.getpid()}.old")
     try:
         if final.exists():
@@ -244,7 +280,7 @@ def _swap_in(temporary: Path, final: Path) -> None:
 
 
 def _put_back(final: Path) -> None:
-    """Undo a replacement that was killed just between its two renames."""
+    """Undo a replacement that was killed between its two renames."""
     with suppress(OSError):
         if not final.exists():
             asides = sorted(

@@ -1,14 +1,14 @@
 """Names of parts: `lightxml` → a class, with plug-ins by entry point and "did you mean".
 
-A plug-in package declares an entry point in the group `longtail.<kind>s`, for example
-`longtail.methods`; it is imported only when its name is asked for.
+A plug-in package declares an entry point in the group of a registry, such as `longtail.methods`, `longtail.encoders`,
+`longtail.heads`, `longtail.label_vectors` or `longtail.formats`. It is imported only when its name is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from longtail.errors import ConfigError, did_you_mean
@@ -17,15 +17,18 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """One place where parts of a kind are known by name."""
+    """The parts of one kind, by name. A plug-in cannot replace a part that longtail brings."""
 
-    def __init__(self, kind: str, modules: dict[str, str] | None = None) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, modules: dict[str, str] | None = None, command: str = "") -> None:
+        """`modules` are the built-in names and the modules that register them; `command` lists all names."""
+        self.kind, self.command = kind, command
+        self.group = f"longtail.{kind.replace(' ', '_')}s"
         self._modules = dict(modules or {})
         self._parts: dict[str, T] = {}
+        self._plugged: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that makes a part known as `name`."""
+        """Return a decorator that makes a part known as `name`."""
 
         def keep(part: T) -> T:
             self._parts[name] = part
@@ -33,19 +36,36 @@ class Registry(Generic[T]):
 
         return keep
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts or name in self._modules or bool(entry_points(group=self.group, name=name))
+
     def names(self) -> list[str]:
-        """All known names, built in and from plug-ins, sorted."""
-        plugged = {point.name for point in entry_points(group=f"longtail.{self.kind}s")}
-        return sorted(plugged | set(self._modules) | set(self._parts))
+        """Return all known names: the built-in ones in their order, then those of plug-ins, sorted."""
+        others = {point.name for point in entry_points(group=self.group)} | set(self._parts)
+        return [*self._modules, *sorted(others - set(self._modules))]
 
     def get(self, name: str) -> T:
-        """The part called `name`; imports the module that holds it on first use."""
+        """Return the part called `name`; import the module that holds it on first use."""
         if name not in self._parts and name in self._modules:
             import_module(self._modules[name])
-        if name not in self._parts:
-            for point in entry_points(group=f"longtail.{self.kind}s", name=name):
-                self._parts[name] = point.load()
-        if name not in self._parts:
-            hint = did_you_mean(name, self.names())
-            raise ConfigError(f"unknown {self.kind} '{name}'{hint} (longtail {self.kind}s)")
-        return self._parts[name]
+        if name in self._parts:
+            return self._parts[name]
+        if name not in self._plugged:
+            for point in entry_points(group=self.group, name=name):
+                self._plugged[name] = self._load(point)
+        if name not in self._plugged:
+            known = self.names()
+            hint = did_you_mean(name, known)
+            listed = f" ({self.command})" if self.command else f"{'' if hint else '.'} Known are {', '.join(known)}."
+            raise ConfigError(f"unknown {self.kind} '{name}'{hint}{listed}")
+        return self._plugged[name]
+
+    def _load(self, point: EntryPoint) -> T:
+        try:
+            part: T = point.load()
+        except (ImportError, AttributeError) as error:
+            package = point.dist.name if point.dist else point.value
+            raise ConfigError(
+                f"{self.kind} '{point.name}' cannot be loaded from the plug-in {package}: {error}"
+            ) from error
+        return part

@@ -3,9 +3,9 @@
     options_toml(options)                         ->  a file that `--config` reads back
     with_settings(plain, ["ranker.threshold=1"])  ->  plain options with these values laid over
 
-In a setting a number or `*` picks members of a list: `features.blocks.0.weight=2`, `features.blocks.*.min_df=3`.
-Values are TOML; what is not TOML is taken as a word. A `kind` that makes another part of a group
-(`encoder.kind=bilstm`) leaves the options of the old part behind.
+In a setting a number or `*` selects items of a list: `features.blocks.0.weight=2`, `features.blocks.*.min_df=3`. Values
+are TOML; what is not TOML is a string. A `kind` that selects another part (`encoder.kind=bilstm`) drops the options of
+the old one.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from typing import Any
 from pydantic import BaseModel
 
 from longtail.errors import ConfigError
-from longtail.options import Options, help_of, is_another
+from longtail.options import Options, help_of, is_ablation, is_another
 
 _COLUMNS = 100
 
 
-def options_toml(options: Options, title: str = "") -> str:
-    """All options with their values and help."""
+def options_toml(options: Options, title: str = "", *, unless_as: Sequence[Options] = ()) -> str:
+    """Return options with their values and help, as TOML that gives the same options when it is read.
+
+    An option that only ablations need is left out if it is as in all of `unless_as`; by default none is left out.
+    """
     lines = [*_comment(title), ""] if title else []
-    lines += _group(options, "")
+    lines += _group(options, "", unless_as)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def with_settings(options: Options | Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """Options as plain data in which each `path=value` is set; unknown names are kept."""
+    """Return options as plain data in which each `path=value` is set; unknown names are kept."""
     changed = options.plain() if isinstance(options, Options) else copy.deepcopy(dict(options))
     for setting in settings:
         path, equals, value = setting.partition("=")
@@ -45,7 +48,7 @@ def with_settings(options: Options | Mapping[str, Any], settings: Sequence[str])
 
 
 def with_values(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with values that are plain data already, by path."""
+    """Return plain options with these values, which are plain data, set by path."""
     changed = copy.deepcopy(dict(options))
     for path, value in values.items():
         _set(changed, path.split("."), value, path)
@@ -53,27 +56,27 @@ def with_values(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
 
 
 def value_at(options: Mapping[str, Any], path: str) -> Any:
-    """The value of an option; of the first where `*` means several. None where there is none."""
-    found: Any = options
+    """Return the value of an option, that of the first item for `*`; None if there is none."""
+    value: Any = options
     for step in path.split("."):
-        if isinstance(found, list):
-            at = 0 if step == "*" else int(step) if step.isdecimal() else len(found)
-            found = found[at] if at < len(found) else None
+        if isinstance(value, list):
+            at = 0 if step == "*" else int(step) if step.isdecimal() else len(value)
+            value = value[at] if at < len(value) else None
         else:
-            found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def read_value(text: str) -> Any:
-    """TOML, or a word."""
+    """Return a value written as TOML; anything else is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 
 
-def _set(group: Any, steps: list[str], value: Any, path: str, made: Any = None) -> None:
-    """`made` are the options that `group` came from, as far as they are known."""
+def _set(group: Any, steps: list[str], value: Any, path: str, options: Any = None) -> None:
+    """Set a value in `group`, plain data of `options` if these are known."""
     step, rest = steps[0], steps[1:]
     if isinstance(group, list):
         keys: list[Any] = list(range(len(group))) if step == "*" else [int(step)] if step.isdecimal() else []
@@ -84,22 +87,25 @@ def _set(group: Any, steps: list[str], value: Any, path: str, made: Any = None) 
         keys = [step]
     for key in keys:
         if not rest:
-            if key == "kind" and is_another(made, value):
+            if key == "kind" and is_another(options, value):
                 group.clear()
             group[key] = value
         else:
             inner = group[key] if isinstance(group, list) else group.get(key)
             if not isinstance(inner, dict | list):
                 inner = group[key] = {}
-            below = made[key] if isinstance(made, tuple) else getattr(made, str(key), None)
+            below = options[key] if isinstance(options, tuple) else getattr(options, str(key), None)
             _set(inner, rest, value, path, below)
 
 
-def _group(options: BaseModel, path: str, helpful: bool = True) -> Iterator[str]:
+def _group(options: BaseModel, path: str, others: Sequence[BaseModel], helpful: bool = True) -> Iterator[str]:
+    """Yield the lines of a group; `others` are `options_toml`'s `unless_as` at the same place."""
     about = help_of(type(options)) if helpful else {}
     inner = []
     for name in type(options).model_fields:
         value = getattr(options, name)
+        if others and is_ablation(type(options), name) and all(value == getattr(other, name) for other in others):
+            continue
         if isinstance(value, BaseModel) or _is_list_of_groups(value):
             inner.append((name, value))
             continue
@@ -112,7 +118,13 @@ def _group(options: BaseModel, path: str, helpful: bool = True) -> Iterator[str]
             if number == 0:
                 yield from _comment(about.get(name, ""))
             yield f"[[{dotted}]]" if isinstance(value, tuple) else f"[{dotted}]"
-            yield from _group(group, f"{dotted}.", helpful and number == 0)
+            below = [_like(group, getattr(other, name)) for other in others]
+            yield from _group(group, f"{dotted}.", below, helpful and number == 0)
+
+
+def _like(group: BaseModel, other: Any) -> BaseModel:
+    """Return a group of the same class: `other`, or the default of that class in lists and where kinds differ."""
+    return other if type(other) is type(group) else type(group)()
 
 
 def _is_list_of_groups(value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""What crosses a package border: `LabelMatrix` (who has which labels) and `TopK` (what was found).
+"""What packages exchange: `LabelMatrix` (the labels that texts have) and `TopK` (the labels that a model suggests).
 
-LabelMatrix  n_texts rows of sorted label ids, as CSR without values
+LabelMatrix  n_texts rows of sorted label numbers, as CSR without values
 TopK         labels (n_texts, k) int32 and scores (n_texts, k) float32, best first
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 NO_LABEL = -1
-"""Fills a TopK row that has fewer than k labels; its score is -inf."""
+"""Marks an empty place of a TopK row that has fewer than k labels; the score there is -inf."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelMatrix:
-    """Sorted, distinct label ids of each text."""
+    """Sorted, distinct label numbers of each text."""
 
     indptr: NDArray[np.int64]  # (n_texts + 1,)
     indices: NDArray[np.int32]  # (n_assignments,)
@@ -30,7 +30,7 @@ class LabelMatrix:
 
     @classmethod
     def from_lists(cls, rows: Iterable[Iterable[int]], n_labels: int) -> LabelMatrix:
-        """Build from label ids a text; repeated ids in a row are kept once."""
+        """Build from the label numbers of each text; a number repeated in a row is kept once."""
         sets = [sorted(set(row)) for row in rows]
         lengths = np.fromiter((len(row) for row in sets), np.int64, len(sets))
         flat = np.fromiter((label for row in sets for label in row), np.int32, int(lengths.sum()))
@@ -45,8 +45,8 @@ class LabelMatrix:
         keys.sort()
         repeated = np.flatnonzero(keys[1:] == keys[:-1])
         keys = np.delete(keys, repeated) if len(repeated) else keys
-        rows, own = np.divmod(keys, max(n_labels, 1))
-        return cls(_indptr(np.bincount(rows, minlength=n_texts)), own.astype(np.int32), n_labels)
+        rows, indices = np.divmod(keys, max(n_labels, 1))
+        return cls(_indptr(np.bincount(rows, minlength=n_texts)), indices.astype(np.int32), n_labels)
 
     @property
     def n_texts(self) -> int:
@@ -60,19 +60,19 @@ class LabelMatrix:
         return self.indices[self.indptr[text] : self.indptr[text + 1]]
 
     def labels_per_text(self) -> NDArray[np.int64]:
-        """Number of labels of each text."""
+        """Return the number of labels of each text: (n_texts,)."""
         return np.diff(self.indptr)
 
     def texts_per_label(self) -> NDArray[np.int64]:
-        """Number of texts of each label: its frequency."""
+        """Return the number of texts of each label: (n_labels,)."""
         return np.bincount(self.indices, minlength=self.n_labels)
 
     def n_seen(self) -> int:
-        """Labels that have a text."""
+        """Return the number of labels that have a text."""
         return int(np.count_nonzero(self.texts_per_label()))
 
     def take(self, rows: NDArray[Any]) -> LabelMatrix:
-        """The given rows, in the given order."""
+        """Return the given rows, in the given order."""
         rows = np.asarray(rows, np.int64)
         lengths = np.diff(self.indptr)[rows]
         indptr = _indptr(lengths)
@@ -80,7 +80,7 @@ class LabelMatrix:
         return LabelMatrix(indptr, self.indices[np.repeat(self.indptr[rows], lengths) + inside], self.n_labels)
 
     def renumber(self, new_id: NDArray[Any], n_labels: int) -> LabelMatrix:
-        """Give label l the id `new_id[l]`; labels with a negative new id are dropped, merged ones kept once."""
+        """Return label l as `new_id[l]`; labels with a negative number are dropped, those that become one kept once."""
         moved = np.asarray(new_id, np.int32)[self.indices]
         texts = np.repeat(np.arange(self.n_texts, dtype=np.int32), np.diff(self.indptr))
         if len(moved) and moved.min() < 0:
@@ -89,13 +89,13 @@ class LabelMatrix:
         return LabelMatrix.from_pairs(texts, moved, self.n_texts, n_labels)
 
     def transpose(self) -> LabelMatrix:
-        """Sorted text ids of each label."""
+        """Return the sorted text numbers of each label."""
         texts = np.repeat(np.arange(self.n_texts, dtype=np.int32), np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
         return LabelMatrix(_indptr(self.texts_per_label()), texts[order], self.n_texts)
 
     def to_scipy(self) -> sp.csr_matrix:
-        """As a 0/1 matrix (n_texts, n_labels) float32."""
+        """Return a 0/1 matrix (n_texts, n_labels) float32."""
         import scipy.sparse as sp
 
         ones = np.ones(len(self.indices), np.float32)
@@ -104,7 +104,7 @@ class LabelMatrix:
 
 @dataclass(frozen=True, eq=False)
 class TopK:
-    """The best k labels of each text by falling score, ties usually by label id; never a label twice in a row."""
+    """The best k labels of each text, best first, ties usually by label number; never a label twice in a row."""
 
     labels: NDArray[np.int32]  # (n_texts, k), NO_LABEL where a row is short
     scores: NDArray[np.float32]  # (n_texts, k), -inf where a row is short
@@ -116,20 +116,25 @@ class TopK:
 
     @property
     def k(self) -> int:
-        """Labels a row."""
+        """Labels per row."""
         return int(self.labels.shape[1])
 
     def __len__(self) -> int:
         return self.n_texts
 
     def first(self, k: int) -> TopK:
-        """The best k of these."""
+        """Return the first k columns."""
         return TopK(self.labels[:, :k], self.scores[:, :k])
 
     @classmethod
-    def stack(cls, parts: Sequence[TopK]) -> TopK:
-        """Rows of several results of the same k, one below the other."""
-        return cls(np.concatenate([p.labels for p in parts]), np.concatenate([p.scores for p in parts]))
+    def empty(cls, n_texts: int, k: int) -> TopK:
+        """Return lists without any label, to be filled."""
+        return cls(np.full((n_texts, k), NO_LABEL, np.int32), np.full((n_texts, k), -np.inf, np.float32))
+
+    @classmethod
+    def stack(cls, blocks: Sequence[TopK]) -> TopK:
+        """Return the rows of several results of the same k, one below the other."""
+        return cls(np.concatenate([b.labels for b in blocks]), np.concatenate([b.scores for b in blocks]))
 
 
 def _indptr(lengths: NDArray[Any]) -> NDArray[np.int64]:

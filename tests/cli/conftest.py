@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,25 @@ def longtail(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
         return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def on_terminal(longtail: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run a command whose standard error is a terminal, and return what is drawn there, without colours."""
+
+    def run(*arguments: object) -> str:
+        screen = _Terminal()
+        with monkeypatch.context() as patched:
+            patched.setattr("sys.stderr", screen)
+            longtail(*arguments)
+        return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", screen.getvalue())
 
     return run
 

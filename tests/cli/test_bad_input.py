@@ -150,7 +150,9 @@ def test_commands_that_are_incomplete_or_unknown(longtail: Run, data: Path) -> N
 
 
 def test_data_that_are_not_there(longtail: Run, model: Path, tmp_path: Path) -> None:
-    refused(longtail("train", "debtag", "--out", tmp_path / "m"), "no file or folder debtag", "did you mean 'debtags'?")
+    out = tmp_path / "m"
+    refused(longtail("train", "debtag-sample", "--out", out), "no file or folder", "did you mean 'debtags-sample'?")
+    refused(longtail("train", "debtags", "--out", out), "the bundled sample of it is named debtags-sample")
     refused(longtail("predict", model, tmp_path / "none.txt"), "there is no file", "none.txt")
     refused(longtail("evaluate", model, tmp_path / "none"), "no file or folder")
     (tmp_path / "folder").mkdir()

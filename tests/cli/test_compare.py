@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from longtail.cli import progress
-from longtail.cli.compare import _fitted, read_entries
+from longtail.cli.compare import fit_table, read_entries
 from longtail.methods import load_model
-from longtail.report.tables import Table
+from longtail.tables import Table
 
 from .test_bad_input import refused
 from .test_interrupt import PATIENCE_S, started, wait_for
-from .test_progress import Terminal
+
+pytestmark = pytest.mark.slow
 
 Run = Callable[..., Any]
 
@@ -100,18 +100,11 @@ def test_a_run_that_fails_costs_the_others_nothing(longtail: Run, data: Path, tm
     assert "1 of 2: linear, done before" in longtail(*command, "--set", "lost:features.blocks.0.column=none").err
 
 
-def test_steps_of_the_run_are_drawn_on_a_terminal(
-    longtail: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "WORTH_A_LINE_S", 0.0)
-    screen = Terminal()
-    with monkeypatch.context() as patched:
-        patched.setattr("sys.stderr", screen)
-        longtail("compare", data, "--methods", "linear", "--out", tmp_path / "out", "--threads", 1)
-    shown = screen.getvalue()
+def test_steps_of_the_run_are_drawn_on_a_terminal(on_terminal: Callable[..., str], data: Path, tmp_path: Path) -> None:
+    shown = on_terminal("compare", data, "--methods", "linear", "--out", tmp_path / "out", "--threads", 1)
     assert "label weights" in shown
-    assert re.search(r"8 labels +\d", shown)
-    assert re.search(r"compare +1 methods", shown)
+    assert re.search(r"label weights[ ━╸]+ 8 of 8 labels", shown)
+    assert re.search(r"compare[ ━╸]+ 1 of 1 methods", shown)
 
 
 def test_data_without_a_dev_part_are_held_out_alike_for_all(longtail: Run, data: Path, tmp_path: Path) -> None:
@@ -132,7 +125,16 @@ def test_data_without_a_dev_part_are_held_out_alike_for_all(longtail: Run, data:
 @pytest.mark.skipif(os.name != "posix", reason="signals are of POSIX")
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_comparison_that_was_ended_goes_on(longtail: Run, tmp_path: Path, end: int, code: int) -> None:
-    command = ["compare", "debtags", "--methods", "linear", "--set", "linear:n_seeds=4", "--out", tmp_path / "out"]
+    command = [
+        "compare",
+        "debtags-sample",
+        "--methods",
+        "linear",
+        "--set",
+        "linear:n_seeds=4",
+        "--out",
+        tmp_path / "out",
+    ]
     with started(*command) as process:
         wait_for(tmp_path / "out" / "data.json", process)
         while not list((tmp_path / "out").glob("runs/*/model.work/member-1-tree/manifest.json")):
@@ -180,7 +182,7 @@ def test_bad_input_is_told_before_anything_is_trained(
 def test_a_folder_of_other_data_or_of_somebody_is_refused(
     longtail: Run, compared: Path, data: Path, tmp_path: Path
 ) -> None:
-    refused(longtail("compare", "debtags", "--methods", "linear", "--out", compared), "other training texts")
+    refused(longtail("compare", "debtags-sample", "--methods", "linear", "--out", compared), "other training texts")
     (tmp_path / "thesis.tex").write_text("somebody's")
     refused(longtail("compare", data, "--methods", "linear", "--out", tmp_path), "is not a comparison of longtail")
     refused(longtail("compare", data), "--methods", "longtail compare --help")
@@ -190,7 +192,7 @@ def test_a_folder_of_other_data_or_of_somebody_is_refused(
 def test_methods_have_names_files_and_settings_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text("n_seeds = 2\nlist_length = 30\n")
     settings = ["a:n_seeds=3", "linear/fast:seed=9"]
-    entries = read_entries("a=linear, linear/fast", None, [f"a:{tmp_path / 'own.toml'}"], settings, None, 4)
+    entries = read_entries("a=linear, linear/fast", config=[f"a:{tmp_path / 'own.toml'}"], settings=settings, seed=4)
     assert [entry.name for entry in entries] == ["a", "linear/fast"]
     assert (entries[0].model.options.n_seeds, entries[0].model.options.list_length) == (3, 30)
     assert [entry.model.options.seed for entry in entries] == [4, 9]
@@ -199,10 +201,10 @@ def test_methods_have_names_files_and_settings_of_their_own(tmp_path: Path) -> N
 def test_a_table_fits_the_screen() -> None:
     head = ["", *(f"method{number}" for number in range(4))]
     table = Table(head, [["P@1", *["88.9 (87.8–90.1)"] * 4]], frozenset({(0, 3)}))
-    assert _fitted(table, 200) == [table]
-    [under] = _fitted(table, 60)
+    assert fit_table(table, 200) == [table]
+    [under] = fit_table(table, 60)
     assert under.rows[0][1] == "88.9\n(87.8–90.1)"
     assert under.best == {(0, 3)}
-    blocks = _fitted(table, 34)
+    blocks = fit_table(table, 34)
     assert [block.head[1:] for block in blocks] == [["method0", "method1"], ["method2", "method3"]]
     assert [block.best for block in blocks] == [frozenset(), frozenset({(0, 1)})]

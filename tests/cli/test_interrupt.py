@@ -16,6 +16,8 @@ import pytest
 
 from longtail.methods import load_model
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource", reason="limits are those of POSIX")
 
 Run = Callable[..., Any]
@@ -49,7 +51,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 
 def test_ctrl_c_ends_with_130_and_one_line_and_leaves_no_half_model(tmp_path: Path) -> None:
     out = tmp_path / "m"
-    with started("train", "debtags", "--out", out, "--set", "n_seeds=50") as process:
+    with started("train", "debtags-sample", "--out", out, "--set", "n_seeds=50") as process:
         wait_for(tmp_path / "m.work" / "member-0-tree" / "manifest.json", process)
         process.send_signal(signal.SIGINT)
         printed, told = process.communicate(timeout=PATIENCE_S)
@@ -63,7 +65,7 @@ def test_ctrl_c_ends_with_130_and_one_line_and_leaves_no_half_model(tmp_path: Pa
 
 @pytest.mark.parametrize("stage", ["features", "member-1-tree", "member-2-label-weights-0"])
 def test_a_killed_run_goes_on_and_ends_with_the_same_model(longtail: Run, tmp_path: Path, stage: str) -> None:
-    command = ["train", "debtags", "--set", "n_seeds=3", "--quiet", "--out"]
+    command = ["train", "debtags-sample", "--set", "n_seeds=3", "--quiet", "--out"]
     with started(*command, tmp_path / "m") as process:
         wait_for(tmp_path / "m.work" / stage / "manifest.json", process)
         process.kill()
@@ -82,7 +84,7 @@ def test_a_full_disk_gives_one_line_and_leaves_the_older_model(longtail: Run, da
     def no_large_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 
-    with started("train", "debtags", "--out", tmp_path / "m", preexec_fn=no_large_files) as process:
+    with started("train", "debtags-sample", "--out", tmp_path / "m", preexec_fn=no_large_files) as process:
         _, told = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "Traceback" not in told

@@ -92,11 +92,32 @@ def test_a_precision_that_the_method_has_not_is_refused(longtail: Run, model: Pa
 def test_a_tail_weight_of_the_command_lies_over_that_of_the_model(longtail: Run, data: Path, tmp_path: Path) -> None:
     longtail("train", data, "--out", tmp_path / "m", "--tail-weight", 2)
     trained = load_model(tmp_path / "m")
-    assert trained.tail_weight == 2
+    assert trained.options.tail_weight == 2
     for more, weight in (((), 2.0), (("--tail-weight", "0"), 0.0), (("--tail-weight", "0.5"), 0.5)):
-        trained.tail_weight = weight
         told = longtail("predict", tmp_path / "m", "-t", words_of(1), "-k", 3, *more).lines[0]["labels"]
-        expected = [s.score for s in trained.predict([words_of(1)], 3)[0]]
+        expected = [s.score for s in trained.predict([words_of(1)], 3, tail_weight=weight)[0]]
         assert [label["score"] for label in told] == pytest.approx(expected, abs=1e-6)
         found = longtail("evaluate", tmp_path / "m", data, "--json", *more).json
         assert found["tail_weight"] == weight
+
+
+def test_labels_can_be_allowed_or_denied_by_id_name_or_branch(longtail: Run, tmp_path: Path) -> None:
+    rows = [{"text": words_of(label), "labels": [f"label{label}"]} for label in range(6)] * 5
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "labels.txt").write_text("".join(f"label{label}\tName {label}\n" for label in range(6)))
+    (tmp_path / "hierarchy.tsv").write_text("label0\tgroup\tGroup\nlabel1\tgroup\tGroup\n")
+    model = tmp_path / "m"
+    assert longtail("train", tmp_path, "--out", model, "-q").code == 0
+
+    def ids(*arguments: str) -> set[str]:
+        ran = longtail("predict", model, "-t", words_of(1), "-k", 6, *arguments)
+        assert ran.code == 0, ran.err
+        return {label["id"] for label in ran.lines[0]["labels"]}
+
+    assert ids("--allow", "label1", "--allow", "Name 4") == {"label1", "label4"}
+    assert ids("--deny", "Name 1") == {f"label{label}" for label in (0, 2, 3, 4, 5)}
+    assert ids("--allow", "group/*") == {"label0", "label1"}
+    assert ids("--deny", "group/*") == {f"label{label}" for label in (2, 3, 4, 5)}
+    ran = longtail("predict", model, "-t", "x", "--allow", "Nme 4")
+    assert ran.code == 2
+    assert "allow: the model has no label 'Nme 4'; did you mean 'Name 4'?" in ran.err

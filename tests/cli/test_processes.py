@@ -16,8 +16,10 @@ import pytest
 from longtail.data import load_dataset
 from longtail.methods import create_method, load_model
 from longtail.persist import Folder
-from longtail.processes import is_main_process
-from longtail.stages import FolderStages
+from longtail.run.processes import is_main_process
+from longtail.run.stages import FolderStages
+
+pytestmark = pytest.mark.slow
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 

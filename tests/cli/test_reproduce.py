@@ -65,11 +65,12 @@ def xbert(tmp_path: Path, tiny: Callable[..., Dataset]) -> Path:
 
 @pytest.fixture
 def papers(tmp_path: Path, tiny: Callable[..., Dataset]) -> Callable[..., Path]:
-    """A folder of published tables about the toys: `papers(n_train=61, result={"metrics": {"P@1": 99.0}})`."""
+    """A folder of published tables about the toys: `papers(n_train=61, result={"metrics": {"P@1": 99.0}})`; `more` are
+    further rows of the table."""
     labels = tiny().train.labels
     mean = len(labels.indices) / len(labels)
 
-    def write(result: dict[str, Any] | None = None, **changed: Any) -> Path:
+    def write(result: dict[str, Any] | None = None, more: list[dict[str, Any]] | None = None, **changed: Any) -> Path:
         folder = tmp_path / "papers"
         folder.mkdir(exist_ok=True)
         counts = {"title": "Toys", "labels_per_text": mean} | COUNTS | changed
@@ -81,9 +82,12 @@ def papers(tmp_path: Path, tiny: Callable[..., Dataset]) -> Callable[..., Path]:
             "source": "our notes, table 2",
             "tolerance": 30.0,
         } | (result or {})
-        metrics = ", ".join(f'"{name}" = {value}' for name, value in published.pop("metrics").items())
+        metrics = published.pop("metrics")
+        about = {"data": published.pop("data"), "source": published.pop("source"), "columns": list(metrics)}
+        rows = [{"system": "Toy", "figures": list(metrics.values()), **published}, *(more or [])]
         (folder / "datasets.toml").write_text('["lab/toys"]\n' + toml(counts))
-        (folder / "results.toml").write_text(f"[[result]]\nmetrics = {{ {metrics} }}\n" + toml(published))
+        written = "[[table]]\n" + toml(about) + "".join("[[table.rows]]\n" + toml(row) for row in rows)
+        (folder / "results.toml").write_text(written)
         return folder
 
     return write
@@ -124,6 +128,40 @@ def test_json_holds_counts_figures_and_verdict_and_lies_in_the_folder_too(
     assert set(found["metrics"]) >= {"P@1", "P@3", "R@3"}
     assert found["changed_options"] == {}
     assert json.loads((tmp_path / "out" / "reproduced.json").read_text()) == found
+
+
+def test_a_row_of_ablations_has_its_own_options_and_figures_and_quoted_systems_stand_beside(
+    longtail: Run, attentionxml: Path, papers: Run, tmp_path: Path
+) -> None:
+    ablation = {"system": "1: one tree", "figures": [0.0, 0.0], "preset": "linear/parabel", "settings": ["n_seeds=1"]}
+    quoted = {"system": "FastXML", "figures": [70.5, "-"]}
+    folder = papers(more=[ablation | {"kind": "single", "tolerance": 0.5}, quoted])
+    command = ["reproduce", "linear/parabel", attentionxml, "--published", folder]
+    ran = longtail(*command, "--row", "1", "--out", tmp_path / "one")
+    assert ran.code == 0, ran.err
+    assert "published: single; our notes, table 2, 1: one tree" in ran.out
+    assert "above: P@1, R@5 by more than 0.5" in ran.out
+    assert "note: options are not those of the preset" not in ran.err
+    assert load_model(tmp_path / "one" / "model").options.n_seeds == 1
+    cells = {line.split("  ")[0].strip(): line.split() for line in ran.out.splitlines() if line.strip()}
+    assert cells["FastXML"] == ["FastXML", "70.50", "–"]
+    assert "linear/parabel, this run" in cells
+    found = json.loads((tmp_path / "one" / "reproduced.json").read_text())
+    assert [row["system"] for row in found["tables"][0]["rows"]] == ["Toy", "1: one tree", "FastXML"]
+    whole = longtail(*command, "--out", tmp_path / "whole", "--json", "--quiet").json
+    assert [result["row"] for result in whole["results"]] == ["Toy"], "rows with settings are judged with these only"
+    ran = longtail(*command, "--row", "2", "--limit", 0)
+    assert ran.code == 2
+    assert "no published row '2' for 'linear/parabel'; there are Toy, 1" in ran.err
+
+
+def test_every_published_row_is_listed_with_what_reproduces_it(longtail: Run) -> None:
+    ran = longtail("reproduce", "--list")
+    assert ran.code == 0
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["XML-CNN", "33.41", "30.00", "27.42", "xml-cnn/amazon-670k"] in lines
+    assert ["HAXMLNet", "+2.40", "+5.75", "+6.42", "quoted"] in lines
+    assert ["BS", "75.30", "56.64", "43.03", "lightxml/wiki-500k", "--row", "BS"] in lines
 
 
 def test_figures_that_fall_short_are_below(longtail: Run, attentionxml: Path, papers: Run, tmp_path: Path) -> None:

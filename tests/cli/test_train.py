@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from longtail.cli.train import work_folder
 from longtail.data.load import load_dataset
 from longtail.methods import load_model
+from longtail.training import work_folder
 
 Run = Callable[..., Any]
 

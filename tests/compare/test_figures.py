@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longtail.compare import Costs, Entry, Found, make_comparison
+from longtail.compare import ComparedData, Costs, Entry, RunResult, make_comparison
 from longtail.data.dataset import Dataset
 from longtail.methods import create_method
-from longtail.metrics import BootstrapOptions, MetricOptions, evaluate, intervals, paired_difference
+from longtail.metrics import BootstrapOptions, MetricOptions, evaluate, intervals
 from longtail.report import html_comparison, markdown_comparison, write_comparison
 from longtail.report.comparison import comparison_table, legend, sentences
 
@@ -22,10 +22,16 @@ NASTY = '<b>"nasty"</b> | name'
 OPTIONS, DRAWS = MetricOptions(), BootstrapOptions(n_resamples=50)
 
 
-def left_by(model: Any, data: Dataset, **costs: Any) -> Found:
+def left_by(model: Any, data: Dataset, **costs: Any) -> RunResult:
     taken = {"train_s": 1.5, "sittings": 1, "peak_memory_bytes": 200_000_000, "gpu_peak_bytes": 0}
     taken |= {"threads": 2, "machine": "one"} | costs
-    return Found(model.top_k(data.dev, 5), 0.06, 2, Costs.of(taken), 5_000_000)
+    return RunResult(model.top_k(data.dev, 5), 0.06, 2, Costs.of(taken), 5_000_000)
+
+
+def compare(
+    data: ComparedData, entries: list[Entry], results: dict[str, RunResult | str], anchor: str
+) -> dict[str, Any]:
+    return make_comparison(data, entries, results, anchor=anchor, options=OPTIONS, bootstrap=DRAWS)
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +40,20 @@ def data(tiny: Callable[..., Dataset]) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def found(data: Dataset) -> dict[str, Found | str]:
+def found(data: Dataset) -> dict[str, RunResult | str]:
     good = create_method("linear").fit(data.train)
     poor = create_method("linear", {"ranker": {"threshold": 5.0}}).fit(data.train)
     return {"good": left_by(good, data), "poor": left_by(poor, data, train_s=120.0), NASTY: "it broke <here>"}
 
 
 @pytest.fixture(scope="module")
-def made(data: Dataset, found: dict[str, Found | str]) -> dict[str, Any]:
+def made(data: Dataset, found: dict[str, RunResult | str]) -> dict[str, Any]:
     entries = [Entry(name, create_method("linear", {"seed": number})) for number, name in enumerate(found)]
-    return make_comparison(data, "dev", data.dev, entries, found, "poor", OPTIONS, DRAWS)
+    return compare(ComparedData(data, "dev", data.dev), entries, found, "poor")
 
 
 def test_figures_are_those_of_the_metrics_over_the_same_texts(
-    made: dict[str, Any], data: Dataset, found: dict[str, Found | str]
+    made: dict[str, Any], data: Dataset, found: dict[str, RunResult | str]
 ) -> None:
     good, poor = (found[name].lists for name in ("good", "poor"))  # type: ignore[union-attr]
     counts = data.train.labels.texts_per_label()
@@ -55,7 +61,7 @@ def test_figures_are_those_of_the_metrics_over_the_same_texts(
     run = made["runs"][0]
     assert run["results"]["metrics"] == evaluate(good, *given).values
     assert run["results"]["intervals"]["metrics"] == intervals(good, *given, DRAWS).plain()["metrics"]
-    apart = paired_difference(good, poor, *given, DRAWS)
+    apart = intervals(good, *given, DRAWS, minus=poor)
     for name, told in run["difference"]["metrics"].items():
         assert (told["value"], told["low"], told["high"]) == (
             apart.values[name].value,
@@ -76,7 +82,7 @@ def test_labels_without_training_texts_are_missed_by_all(tiny: Callable[..., Dat
     narrow = Dataset("narrow", {"train": data.train.take(np.array(has)), "dev": data.dev}, data.vocabulary)
     model = create_method("linear").fit(narrow.train)
     entry = Entry("linear", create_method("linear"))
-    made = make_comparison(narrow, "dev", data.dev, [entry], {"linear": left_by(model, data)}, "linear", OPTIONS, DRAWS)
+    made = compare(ComparedData(narrow, "dev", data.dev), [entry], {"linear": left_by(model, data)}, "linear")
     assert made["data"]["n_labels"] == 7
     assert made["runs"][0]["results"]["bands"]["unseen"]["R@5"] == 0
 
@@ -101,13 +107,13 @@ def test_the_table_has_a_column_a_method_and_the_best_of_a_row_stands_out(made: 
     assert "(" not in "".join(cell for row in narrow.rows for cell in row[1:])
 
 
-def test_what_must_be_known_is_said(made: dict[str, Any], data: Dataset, found: dict[str, Found | str]) -> None:
+def test_what_must_be_known_is_said(made: dict[str, Any], data: Dataset, found: dict[str, RunResult | str]) -> None:
     assert sentences(made) == [f"{NASTY} failed: it broke <here>"]
     assert "* says that it excludes 0" in legend(made)
     model = create_method("linear").fit(data.train)
     mixed = {"a": left_by(model, data, sittings=2, threads=1), "b": left_by(model, data, machine="two")}
     entries = [Entry(name, create_method("linear")) for name in mixed]
-    told = sentences(make_comparison(data, "dev", data.dev, entries, mixed, "a", OPTIONS, DRAWS))
+    told = sentences(compare(ComparedData(data, "dev", data.dev), entries, mixed, "a"))
     assert told == [
         "trained in several sittings, whose times are added up: a",
         "times were measured with different machines and cannot be compared",
@@ -135,9 +141,9 @@ def test_files_are_complete_and_need_nothing_else(made: dict[str, Any], tmp_path
 @pytest.mark.parametrize("anchor", ["good", "bad"])
 def test_a_comparison_without_its_anchor_or_without_any_run_is_shown_all_the_same(data: Dataset, anchor: str) -> None:
     model = create_method("linear").fit(data.train)
-    found: dict[str, Found | str] = {"good": left_by(model, data) if anchor == "bad" else "broke", "bad": "broke"}
+    found: dict[str, RunResult | str] = {"good": left_by(model, data) if anchor == "bad" else "broke", "bad": "broke"}
     entries = [Entry(name, create_method("linear")) for name in found]
-    made = make_comparison(data, "dev", data.dev, entries, found, anchor, OPTIONS, DRAWS)
+    made = compare(ComparedData(data, "dev", data.dev), entries, found, anchor)
     table = comparison_table(made)
     assert not [row for row in table.rows if row[0].startswith("gain")]
     assert bool(table.rows) == (anchor == "bad")

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longtail.compare import RunFolder, belongs_to, choose_parts, do_run
+from longtail.compare import RunFolder, choose_parts, claim_folder, do_run
 from longtail.data.dataset import Dataset, as_table
 from longtail.errors import ConfigError, DataError, LongtailError
 from longtail.methods import create_method, load_model
-from longtail.progress import Advance
+from longtail.run.local import LocalEngine
+from longtail.run.progress import Advance
+from longtail.run.run import Run
 
 
 class Steps:
@@ -46,8 +48,8 @@ def run(data: Dataset, tmp_path: Path) -> Callable[..., Steps]:
     def do(split: str = "dev", k: int = 5, steps: Steps | None = None, **options: object) -> Steps:
         model, steps = create_method("linear", options), steps or Steps()
         folder = RunFolder(tmp_path, model, data.train, data.split(split))
-        if folder.found(k) is None:
-            do_run(folder, model, data.train, data.split(split), {"name": "tiny"}, k, 1, steps)
+        if folder.result(k) is None:
+            do_run(folder, facts={"name": "tiny"}, k=k, run=Run(LocalEngine(1), steps))
         return steps
 
     return do
@@ -62,7 +64,7 @@ def test_a_run_leaves_a_model_lists_and_what_they_took(
 ) -> None:
     assert "label weights" in run().names
     folder = folder_of(data, tmp_path)
-    found = folder.found(5)
+    found = folder.result(5)
     assert found is not None
     model = load_model(folder.model)
     expected = model.top_k(data.dev, 5)
@@ -94,21 +96,21 @@ def test_a_tail_weight_has_lists_of_its_own_and_the_model_none(
     run()
     plain, weighted = (folder_of(data, tmp_path, tail_weight=weight) for weight in (0.0, 3.0))
     assert plain.model == weighted.model
-    assert load_model(plain.model).tail_weight == 0
-    assert not np.array_equal(plain.found(5).lists.scores, weighted.found(5).lists.scores)  # type: ignore[union-attr]
+    assert load_model(plain.model).options.tail_weight == 0
+    assert not np.array_equal(plain.result(5).lists.scores, weighted.result(5).lists.scores)  # type: ignore[union-attr]
 
 
 def test_lists_that_are_shorter_or_damaged_are_none(run: Callable[..., Steps], data: Dataset, tmp_path: Path) -> None:
     run()
     folder = folder_of(data, tmp_path)
-    assert folder.found(6) is None
+    assert folder.result(6) is None
     [lists] = folder.path.glob("lists-*")
     content = bytearray((lists / "lists.safetensors").read_bytes())
     content[-1] ^= 1
     (lists / "lists.safetensors").write_bytes(content)
-    assert folder.found(5) is None
+    assert folder.result(5) is None
     assert "label weights" not in run().names
-    assert folder.found(5) is not None
+    assert folder.result(5) is not None
 
 
 def test_a_model_that_is_damaged_is_trained_again(run: Callable[..., Steps], data: Dataset, tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_a_model_that_is_damaged_is_trained_again(run: Callable[..., Steps], dat
     victim.write_bytes(victim.read_bytes()[:-8])
     shutil.rmtree(next(folder.path.glob("lists-*")))
     assert "label weights" in run().names
-    assert folder.found(5) is not None
+    assert folder.result(5) is not None
 
 
 def test_a_run_that_was_killed_goes_on_and_its_sittings_are_counted(
@@ -169,14 +171,14 @@ def test_parts_are_dev_or_held_out_and_never_train(data: Dataset, tiny: Callable
 
 
 def test_a_folder_is_of_one_data_set(data: Dataset, tiny: Callable[..., Dataset], tmp_path: Path) -> None:
-    belongs_to(tmp_path / "new" / "out", data.train)
-    belongs_to(tmp_path / "new" / "out", data.train)
+    claim_folder(tmp_path / "new" / "out", data.train)
+    claim_folder(tmp_path / "new" / "out", data.train)
     with pytest.raises(ConfigError, match="comparison on other training texts than these 60"):
-        belongs_to(tmp_path / "new" / "out", tiny(seed=9).train)
+        claim_folder(tmp_path / "new" / "out", tiny(seed=9).train)
     with pytest.raises(ConfigError, match="exists and is not a comparison"):
-        belongs_to(tmp_path / "new", data.train)
+        claim_folder(tmp_path / "new", data.train)
     (tmp_path / "file").write_text("somebody's")
     with pytest.raises(ConfigError, match="exists and is not a comparison"):
-        belongs_to(tmp_path / "file", data.train)
+        claim_folder(tmp_path / "file", data.train)
     with pytest.raises(LongtailError, match="cannot write"):
-        belongs_to(tmp_path / "file" / "out", data.train)
+        claim_folder(tmp_path / "file" / "out", data.train)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from longtail.data.assemble import assemble
 from longtail.data.dataset import Split
-from longtail.data.formats.batch import Batch, Source, Stream, grouped, without_blanks
+from longtail.data.formats.batch import Source, Stream, TextBatch, grouped, without_blanks
 from longtail.errors import DataError
 
 LABELS = pa.list_(pa.string())
 
 
 def batch(texts, labels, **more):
-    return Batch(pa.table({"text": pa.array(texts, pa.string())}), pa.array(labels, LABELS), **more)
+    return TextBatch(pa.table({"text": pa.array(texts, pa.string())}), pa.array(labels, LABELS), **more)
 
 
 def stream(*batches):
@@ -41,7 +41,7 @@ def test_all_splits_share_one_sorted_vocabulary():
 
 
 def test_fields_are_empty_where_missing_and_gone_where_they_hold_something_else():
-    one = Batch(pa.table({"title": ["t"], "text": ["x"], "odd": ["s"]}), pa.array([["a"]], LABELS))
+    one = TextBatch(pa.table({"title": ["t"], "text": ["x"], "odd": ["s"]}), pa.array([["a"]], LABELS))
     two = batch(["y"], [["a"]], not_texts=frozenset({"odd"}))
     texts = assemble(Source({"train": stream(one, two)}), "x").train.texts
     assert texts.to_pydict() == {"text": ["x", "y"], "title": ["t", ""]}

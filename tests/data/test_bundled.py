@@ -15,7 +15,7 @@ import zstandard
 from longtail.data.doctor import examine
 from longtail.data.load import bundled_datasets, load_dataset
 
-FOLDER = Path(str(files("longtail.data") / "bundled" / "debtags"))
+FOLDER = Path(str(files("longtail.data") / "bundled" / "debtags-sample"))
 SPLITS = ("train", "dev", "test")
 LARGEST_BYTES = 1_400_000
 
@@ -44,7 +44,7 @@ def copyrights() -> dict[str, list[str]]:
 
 
 def test_it_is_known_by_name_and_small() -> None:
-    assert bundled_datasets() == ["debtags"]
+    assert bundled_datasets() == ["debtags-sample"]
     assert sum(file.stat().st_size for file in FOLDER.iterdir()) < LARGEST_BYTES
 
 
@@ -86,7 +86,7 @@ def test_every_label_is_named_has_a_facet_and_occurs_in_training() -> None:
 
 
 def test_it_loads_with_names_and_parents_and_the_doctor_finds_nothing() -> None:
-    data = load_dataset("debtags")
+    data = load_dataset("debtags-sample")
     assert list(data.splits) == list(SPLITS)
     assert data.vocabulary.name_of("suite::gnome") == "Application Suite: GNOME"
     assert data.vocabulary.name_of("suite") == "Application Suite"

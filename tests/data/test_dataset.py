@@ -5,14 +5,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.data import dataset as module
-from longtail.data.dataset import Dataset, Split, as_table
+from longtail.data.dataset import Dataset, Split, as_table, take_strings
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 
 
 def test_labels_get_numbers_in_sorted_order_and_repeated_ones_count_once():
-    split = Split.of(["x", "y", "z"], [["b", "a", "b"], [], "a"])
+    split = Split.of(["x", "y", "z"], [["b", "a", "b"], [], ["a"]])
     assert split.vocabulary.ids == ["a", "b"]
     assert [split.labels[i].tolist() for i in range(3)] == [[0, 1], [], [0]]
     assert split.label_names(0) == ["a", "b"]
@@ -69,9 +68,9 @@ def test_a_data_frame_gives_its_columns():
     ("texts", "message"),
     [
         ("one text", "put it into a list"),
-        (["one", 2], "must be a string .* got int"),
-        ([{"text": "one"}, "two"], "got str"),
-        (["one", None], "got NoneType"),
+        (["one", 2], r"texts\[1\] must be a string, got 2 \(int\)"),
+        ([{"text": "one"}, "two"], r"texts\[1\] must be a mapping .* \(str\)"),
+        (["one", None], r"texts\[1\] must be a string, got None"),
         ({"title": ["one"]}, "column 'text', got title"),
         ([{}], "got no column"),
         ({"text": ["one"], "title": ["a", "b"]}, "equally long"),
@@ -109,12 +108,12 @@ def test_rows_are_taken_across_chunks_in_the_given_order(case):
     assert [taken.vocabulary.ids[taken.labels[i][0]] for i in range(len(rows))] == [f"l{i}" for i in rows]
 
 
-def test_rows_are_taken_in_pieces_where_one_array_cannot_hold_them(monkeypatch):
-    monkeypatch.setattr(module, "_PIECE_BYTES", 10)
+def test_rows_are_taken_in_pieces_where_one_array_cannot_hold_them():
     texts = [str(i) * 4 for i in range(10)]
-    taken = Split.of(texts, [["a"]] * 10).take(np.array([9, 0, 5, 5, 1]))
-    assert taken.texts["text"].to_pylist() == [texts[i] for i in (9, 0, 5, 5, 1)]
-    assert taken.texts["text"].num_chunks > 1
+    column = Split.of(texts, [["a"]] * 10).texts["text"]
+    taken = take_strings(column, np.array([9, 0, 5, 5, 1]), piece_bytes=10)
+    assert taken.to_pylist() == [texts[i] for i in (9, 0, 5, 5, 1)]
+    assert taken.num_chunks > 1
 
 
 def test_a_mask_takes_rows_too():
@@ -199,3 +198,51 @@ def test_holding_out_keeps_a_dev_that_is_there_and_refuses_an_empty_one(tiny):
     assert data.hold_out() is data
     with pytest.raises(DataError, match="leaves no text"):
         tiny(n_texts=5).hold_out(share=0.1)
+
+
+def test_a_split_is_read_record_by_record():
+    split = Split.of([{"text": "x", "title": "t"}, {"text": "y", "title": ""}], [["b", "a"], []])
+    records = [{"text": "x", "title": "t", "labels": ["a", "b"]}, {"text": "y", "title": "", "labels": []}]
+    assert list(split) == records
+    assert [split[0], split[-1], split[np.int64(1)]] == [records[0], records[1], records[1]]
+    assert Split.of(list(split)).fingerprint == split.fingerprint
+    with pytest.raises(IndexError):
+        split[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (slice(1, 3), "bc"),
+        (slice(None, None, -1), "dcba"),
+        (slice(9, None), ""),
+        ([3, 0], "da"),
+        (np.array([2, 2]), "cc"),
+        (np.array([True, False, False, True]), "ad"),
+        ((np.array([1]), ...), "b"),
+        ([], ""),
+    ],
+)
+def test_slices_arrays_and_masks_of_a_split_are_splits(rows, expected):
+    part = Split.of(list("abcd"), [[letter] for letter in "abcd"])[rows]
+    assert isinstance(part, Split)
+    assert part.vocabulary.ids == list("abcd")
+    assert "".join(part.texts["text"].to_pylist()) == expected
+    assert [record["labels"] for record in part] == [[letter] for letter in expected]
+
+
+def test_data_are_short_where_they_are_shown_and_html_is_escaped():
+    split = Split.of([f"<script>{'long ' * 100}"] * 30, [["<i>a</i>"]] * 30)
+    data = Dataset("<mine>", {"train": split}, split.vocabulary)
+    assert repr(split) == "Split(30 texts (text), 1 labels)"
+    assert repr(data) == "Dataset('<mine>', train: 30 texts, 1 labels)"
+    assert repr(split.vocabulary) == "Vocabulary(1 labels: <i>a</i>)"
+    assert repr(Vocabulary.of([])) == "Vocabulary(0 labels)"
+    assert repr(Vocabulary.of(list("abcd"))) == "Vocabulary(4 labels: a, b, c, …)"
+    for shown in (split, data, split.vocabulary):
+        page = shown._repr_html_()
+        assert not [mark for mark in ("<script>", "<i>", "<mine>") if mark in page]
+        assert len(page) < 5000
+    assert "and 20 more" in split._repr_html_()
+    parents = Vocabulary.of(["a"], {"p": "Plants"}, parents={"a": ["p"]})
+    assert "Plants" in parents._repr_html_()

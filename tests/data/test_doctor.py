@@ -171,11 +171,9 @@ def test_examples_are_few_however_many_there_are() -> None:
     assert found.count == 20 and len(found.examples) == doctor.N_EXAMPLES
 
 
-def test_the_same_is_found_however_the_texts_are_cut_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_is_found_however_the_texts_are_cut_into_blocks() -> None:
     data = dataset(train=[*GOOD, *GOOD, ("EinfÃ¼hrung", []), ("", ["car"])], test=[GOOD[0]])
-    whole = examine(data).plain()
-    monkeypatch.setattr(doctor, "BLOCK_TEXTS", 2)
-    assert examine(data).plain() == whole
+    assert examine(data, block_texts=2).plain() == examine(data).plain()
 
 
 def test_progress_counts_every_text() -> None:
@@ -219,7 +217,7 @@ def test_the_report_for_people_has_counts_curve_and_findings() -> None:
     text = examination_markdown(examine(dataset(train=[*GOOD, GOOD[0]], dev=[("a boat", ["boat"])])))
     assert "| train |     4 |" in text and "| 2 to 4" in text
     assert "hold 42.9 % of all assignments" in text
-    assert "## Warnings" in text and "stand in train before" in text and "## Faults" not in text
+    assert "## Warnings" in text and "occur earlier in train" in text and "## Faults" not in text
     assert "## Faults: training would fail" in examination_markdown(examine(dataset(train=[])))
     assert "Nothing to complain about." in examination_markdown(examine(dataset(train=GOOD)))
 

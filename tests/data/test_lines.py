@@ -5,7 +5,6 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.data import lines as module
 from longtail.data.lines import aligned, bare_stem, bare_suffix, first_line, read_blocks, read_lines, read_rows
 from longtail.errors import DataError
 
@@ -36,9 +35,7 @@ def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(tmp_path):
 def test_lines_are_numbered_whatever_the_size_of_a_block(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     path.write_bytes(("\n".join(texts) + "\n").encode())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK_BYTES", 7)
-        blocks = list(read_lines(path))
+    blocks = list(read_lines(path, block_bytes=7))
     assert [line for block in blocks for line in block.lines.to_pylist()] == texts
     for block in blocks:
         assert block.lines.to_pylist() == texts[block.line - 1 : block.line - 1 + len(block.lines)]
@@ -62,11 +59,10 @@ def test_a_line_longer_than_a_block_comes_whole(tmp_path):
     assert lines_of(tmp_path / "a.txt") == ["short", text, "short"]
 
 
-def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 10)
+def test_a_line_without_end_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 100)
     with pytest.raises(DataError, match="must be at most 10 bytes"):
-        lines_of(tmp_path / "a.txt")
+        list(read_blocks(tmp_path / "a.txt", max_line_bytes=10))
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
@@ -100,9 +96,8 @@ def test_files_are_aligned_line_by_line(tmp_path_factory, n_lines, block_bytes, 
     wanted = [(f"a{i}", f"{longer}b{i}") for i in range(n_lines)]
     for file, lines in zip(files, zip(*wanted, strict=True) if wanted else ((), ()), strict=True):
         file.write_text("".join(f"{line}\n" for line in lines))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK_BYTES", block_bytes)
-        pairs = [pair for a, b in aligned(files) for pair in zip(a.to_pylist(), b.to_pylist(), strict=True)]
+    pieces = aligned(files, block_bytes=block_bytes)
+    pairs = [pair for a, b in pieces for pair in zip(a.to_pylist(), b.to_pylist(), strict=True)]
     assert pairs == wanted
 
 

@@ -87,7 +87,8 @@ def test_facts_are_plain_data(tmp_path):
     assert json.loads(json.dumps(data.facts)) == {
         "source": str(tmp_path / "a.jsonl"),
         "format": "folder",
-        "options": {"on_bad_utf8": "error", "text_column": "text", "label_column": "labels", "fields": []},
+        "options": {"on_bad_utf8": "error", "block_bytes": 4 << 20, "text_column": "text", "label_column": "labels"}
+        | {"fields": []},
         "files": {},
     }
 

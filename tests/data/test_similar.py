@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.data import similar
 from longtail.data.similar import SHORTEST_ENDING, SHORTEST_INSIDE, near_names, same_names
 
 
@@ -60,11 +59,9 @@ def test_a_name_without_any_sign_is_compared_with_nothing() -> None:
     assert near_names(["", "", "??"]) == [] and same_names([]) == [] and near_names([]) == []
 
 
-def test_near_names_are_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_names_are_found_across_blocks() -> None:
     names = ["colours", "cinema", "houses", "house", "color", "colors"]
-    whole = near_names(names)
-    monkeypatch.setattr(similar, "BLOCK_NAMES", 2)
-    assert near_names(names) == whole == [(0, 5), (2, 3), (4, 5)]
+    assert near_names(names, block_names=2) == near_names(names) == [(0, 5), (2, 3), (4, 5)]
 
 
 @given(st.lists(st.text("abc", min_size=3, max_size=8), unique=True, max_size=12))

@@ -59,10 +59,9 @@ def test_a_stream_is_answered_as_its_lines_come() -> None:
     assert rows["text"].to_pylist() == ["x"]
 
 
-def test_many_texts_come_in_batches_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "BATCH_TEXTS", 4)
+def test_many_texts_come_in_batches_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("".join(f"text {i}\n" for i in range(10)))
-    tables = list(read_texts(tmp_path / "t.txt"))
+    tables = list(read_texts(tmp_path / "t.txt", batch_texts=4))
     assert [len(table) for table in tables] == [4, 4, 2]
     assert pa.concat_tables(tables)["text"].to_pylist() == [f"text {i}" for i in range(10)]
 

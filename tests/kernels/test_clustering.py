@@ -1,4 +1,5 @@
-"""What a balanced split must hold, whatever the vectors (methods.md 0.6, A.12.3)."""
+"""What a balanced split must hold, whatever the vectors (docs/methods/shared.md#balanced-splitting,
+docs/methods/xbert.md#invariant-3)."""
 
 from __future__ import annotations
 

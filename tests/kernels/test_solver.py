@@ -114,7 +114,8 @@ def test_the_gradient_is_zero_at_the_answer(loss: str) -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.floats(-4, 4)), min_size=1, max_size=6))
 def test_the_squared_hinge_is_zero_iff_all_margins_reach_one(cases: list[tuple[int, float]]) -> None:
-    """A.12.6 on the loss whose optimum the tests above check: value, gradient, finite differences."""
+    """docs/methods/xbert.md#invariant-6 on the loss whose optimum the tests above check: value, gradient, finite
+    differences."""
     target, score = np.array([t for t, _ in cases]), np.array([s for _, s in cases])
     nothing = sp.csr_matrix((len(cases), 0))
 

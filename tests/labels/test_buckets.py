@@ -1,4 +1,4 @@
-"""Buckets by frequency (methods.md B.2, B.12.7)."""
+"""Buckets by frequency (docs/methods/aplc-xlnet.md#label-buckets, #invariant-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label trees of every size and shape (methods.md A.12.1–3)."""
+"""Label trees of every size and shape (docs/methods/xbert.md#invariants 1 to 3)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree, even_index
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 
-ONE = LocalEngine(1)
+ONE = Run(LocalEngine(1))
 SHAPES: list[dict[str, Any]] = [
     {},
     {"fill": False},
@@ -62,14 +63,14 @@ def assert_is_a_tree(index: LabelIndex, n_labels: int) -> None:
 @every_shape
 def test_every_number_of_labels_works(shape: dict[str, Any]) -> None:
     for n_labels in range(1, 71):
-        assert_is_a_tree(build_tree(vectors(n_labels), TreeOptions(**shape), engine=ONE), n_labels)
+        assert_is_a_tree(build_tree(vectors(n_labels), TreeOptions(**shape), run=ONE), n_labels)
 
 
 @every_shape
 def test_labels_that_cannot_be_told_apart_are_no_problem(shape: dict[str, Any]) -> None:
     nothing, same = sp.csr_matrix((40, 30), dtype=np.float32), vectors(1)[np.zeros(40, int)]
     for alike in (nothing, same):
-        index = build_tree(alike, TreeOptions(**shape), engine=ONE)
+        index = build_tree(alike, TreeOptions(**shape), run=ONE)
         assert_is_a_tree(index, 40)
         assert len(index.parents) <= 7
 
@@ -78,7 +79,7 @@ def test_labels_that_cannot_be_told_apart_are_no_problem(shape: dict[str, Any]) 
 def test_halved_leaves_differ_by_one_at_most(max_leaf: int) -> None:
     for n_labels in range(1, 71):
         shape = TreeOptions(branching=2, fill=False, max_leaf=max_leaf)
-        index = build_tree(vectors(n_labels), shape, engine=ONE)
+        index = build_tree(vectors(n_labels), shape, run=ONE)
         depth = len(index.parents) - 1
         sizes = index.sizes()
         assert sizes.max() <= max_leaf
@@ -92,7 +93,7 @@ def test_halved_leaves_differ_by_one_at_most(max_leaf: int) -> None:
 @pytest.mark.parametrize("max_leaf", [1, 3, 16])
 def test_filled_leaves_are_full_but_for_one(max_leaf: int) -> None:
     for n_labels in range(max_leaf + 1, 71):
-        sizes = build_tree(vectors(n_labels), TreeOptions(max_leaf=max_leaf), engine=ONE).sizes()
+        sizes = build_tree(vectors(n_labels), TreeOptions(max_leaf=max_leaf), run=ONE).sizes()
         assert len(sizes) == -(-n_labels // max_leaf)
         assert (sizes == max_leaf).sum() >= len(sizes) - 1
         assert sizes.max() == max_leaf
@@ -100,21 +101,21 @@ def test_filled_leaves_are_full_but_for_one(max_leaf: int) -> None:
 
 def test_the_number_of_levels_is_what_was_asked_for() -> None:
     for n_levels in range(4):
-        index = build_tree(vectors(70), TreeOptions(n_levels=n_levels, max_leaf=2), engine=ONE)
+        index = build_tree(vectors(70), TreeOptions(n_levels=n_levels, max_leaf=2), run=ONE)
         assert len(index.parents) == n_levels + 1
-    assert len(build_tree(vectors(16), TreeOptions(n_levels=3), engine=ONE).parents) == 1  # one leaf is no cluster
+    assert len(build_tree(vectors(16), TreeOptions(n_levels=3), run=ONE).parents) == 1  # one leaf is no cluster
 
 
 @pytest.mark.parametrize("branching", [2, 4, 16])
 def test_no_cluster_has_more_children_than_branching(branching: int) -> None:
     for n_labels in (5, 33, 64, 70):
-        index = build_tree(vectors(n_labels), TreeOptions(branching=branching, max_leaf=2), engine=ONE)
+        index = build_tree(vectors(n_labels), TreeOptions(branching=branching, max_leaf=2), run=ONE)
         for level in index.levels()[:-1]:
             assert np.diff(level.child_ptr).max() <= branching
 
 
 def test_plain_k_means_splits_into_at_most_branching_clusters() -> None:
-    index = build_tree(vectors(70), TreeOptions(balanced=False, branching=5, n_levels=2, max_leaf=4), engine=ONE)
+    index = build_tree(vectors(70), TreeOptions(balanced=False, branching=5, n_levels=2, max_leaf=4), run=ONE)
     for level in index.levels()[:-1]:
         assert np.diff(level.child_ptr).max() <= 5
     assert len(set(index.sizes().tolist())) > 2  # of any size
@@ -124,16 +125,14 @@ def test_plain_k_means_splits_into_at_most_branching_clusters() -> None:
 def test_the_order_of_features_does_not_matter(shape: dict[str, Any]) -> None:
     points = vectors(50)
     moved = sp.csr_matrix(points[:, np.random.default_rng(0).permutation(30)])
-    assert_same(
-        build_tree(moved, TreeOptions(**shape), engine=ONE), build_tree(points, TreeOptions(**shape), engine=ONE)
-    )
+    assert_same(build_tree(moved, TreeOptions(**shape), run=ONE), build_tree(points, TreeOptions(**shape), run=ONE))
 
 
 @every_shape
 def test_the_order_of_labels_does_not_matter_when_keys_move_along(shape: dict[str, Any]) -> None:
     points, order = vectors(50), np.random.default_rng(1).permutation(50)
-    index = build_tree(points, TreeOptions(**shape), engine=ONE)
-    moved = build_tree(sp.csr_matrix(points[order]), TreeOptions(**shape), keys=order, engine=ONE)
+    index = build_tree(points, TreeOptions(**shape), run=ONE)
+    moved = build_tree(sp.csr_matrix(points[order]), TreeOptions(**shape), keys=order, run=ONE)
     for mine, theirs in zip(moved.parents[:-1], index.parents[:-1], strict=True):
         np.testing.assert_array_equal(mine, theirs)
     np.testing.assert_array_equal(moved.parents[-1], index.parents[-1][order])
@@ -142,13 +141,13 @@ def test_the_order_of_labels_does_not_matter_when_keys_move_along(shape: dict[st
 @every_shape
 def test_threads_and_a_second_run_give_the_same_tree(shape: dict[str, Any]) -> None:
     points = vectors(70)
-    runs = [build_tree(points, TreeOptions(**shape), 5, engine=LocalEngine(n)) for n in (1, 2, 3)]
+    runs = [build_tree(points, TreeOptions(**shape), seed=5, run=Run(LocalEngine(n))) for n in (1, 2, 3)]
     assert_same(runs[1], runs[0])
     assert_same(runs[2], runs[0])
 
 
 def test_another_seed_gives_another_tree() -> None:
-    found = [build_tree(vectors(70), TreeOptions(), seed, engine=ONE).parents[-1].tolist() for seed in range(3)]
+    found = [build_tree(vectors(70), TreeOptions(), seed=seed, run=ONE).parents[-1].tolist() for seed in range(3)]
     assert found[0] != found[1] != found[2]
 
 
@@ -160,7 +159,7 @@ def test_similar_labels_share_a_cluster(balanced: bool) -> None:
     points = sp.csr_matrix((dense / np.linalg.norm(dense, axis=1, keepdims=True)).astype(np.float32))
     order = rng.permutation(32)
     options = TreeOptions(branching=2, balanced=balanced, n_levels=8, max_leaf=8)
-    index = build_tree(sp.csr_matrix(points[order]), options, engine=ONE)
+    index = build_tree(sp.csr_matrix(points[order]), options, run=ONE)
     for cluster in range(index.n_clusters):
         assert len(set(topic[order][index.parents[-1] == cluster].tolist())) == 1
 
@@ -175,7 +174,7 @@ def test_a_balanced_tree_has_powers_of_two_as_branching() -> None:
 @pytest.mark.parametrize("n_labels", [1, 2, 17, 100, 333])
 def test_the_shape_of_a_tree_is_known_before_it_is_grown(shape: dict[str, Any], n_labels: int) -> None:
     options = TreeOptions.of(shape)
-    expected = build_tree(vectors(n_labels), options, engine=ONE)
+    expected = build_tree(vectors(n_labels), options, run=ONE)
     found = even_index(n_labels, options)
     assert_is_a_tree(found, n_labels)
     if options.balanced:
@@ -184,7 +183,10 @@ def test_the_shape_of_a_tree_is_known_before_it_is_grown(shape: dict[str, Any], 
 
 @pytest.mark.parametrize(("n_labels", "smallest", "largest"), [(667_317, 81, 82), (501_008, 61, 62)])
 def test_clusters_are_as_many_and_as_large_as_lightxml_has(n_labels: int, smallest: int, largest: int) -> None:
-    """Amazon-670K and Wiki-500K (C.12.1): sizes within one of each other, and none below half of what is allowed."""
+    """Amazon-670K and Wiki-500K: sizes within one of each other, and none below half of what is allowed.
+
+    Specified in docs/methods/lightxml.md#invariant-1.
+    """
     found = even_index(n_labels, TreeOptions(n_levels=1, max_leaf=100, fill=False))
     sizes = np.bincount(found.parents[-1])
     assert found.n_clusters == 8_192
@@ -193,5 +195,5 @@ def test_clusters_are_as_many_and_as_large_as_lightxml_has(n_labels: int, smalle
 
 @pytest.mark.parametrize("n_labels", [201, 333, 1000])
 def test_halved_leaves_are_never_halved_once_too_often(n_labels: int) -> None:
-    built = build_tree(vectors(n_labels), TreeOptions(n_levels=1, max_leaf=100, fill=False), engine=ONE)
+    built = build_tree(vectors(n_labels), TreeOptions(n_levels=1, max_leaf=100, fill=False), run=ONE)
     assert np.bincount(built.parents[-1]).min() >= 50

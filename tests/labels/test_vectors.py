@@ -1,9 +1,12 @@
-"""Label vectors: PIFA (methods.md A.12.4–5), names, random ones, and what stands in for a label without texts."""
+"""Label vectors: PIFA, names, random ones, and what stands in for a label without texts.
+
+Specified in docs/methods/xbert.md#invariants 4 and 5.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,24 +14,22 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.data.dataset import Split, as_table
 from longtail.data.vocabulary import Vocabulary
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
-from longtail.labels.vectors import (
-    VectorOptions,
-    clean_name,
-    embedding_vectors,
-    label_vectors,
-    pifa,
-    random_vectors,
-    sentence_vectors,
-    text_vectors,
-)
+from longtail.labels.vectors import Sources, VectorOptions, label_vectors
+from longtail.labels.vectors.base import Weighting
+from longtail.labels.vectors.embedding import embedding_vectors
+from longtail.labels.vectors.pifa import pifa
+from longtail.labels.vectors.random import random_vectors
+from longtail.labels.vectors.sentence import clean_name, sentence_vectors
+from longtail.labels.vectors.text import text_vectors
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 from longtail.types import LabelMatrix
 
-ONE = LocalEngine(1)
-Weighting = Literal["paper", "code", "fixed"]
+ONE = Run(LocalEngine(1))
 NAMES = ["rail transport", "rail traffic", "poetry", "lyric poetry", "ab", "!!!"]
 VOCABULARY = Vocabulary.of([f"id{i}" for i in range(6)], {f"id{i}": name for i, name in enumerate(NAMES)})
 
@@ -54,12 +55,16 @@ def embeddings(n_texts: int, seed: int = 0) -> Any:
     return (rng.standard_normal((n_texts, 5)) * rng.choice([0, 0.1, 7], (n_texts, 1))).astype(np.float32)
 
 
+def split_of(y: LabelMatrix) -> Split:
+    return Split(as_table([""] * y.n_texts), y, VOCABULARY)
+
+
 def by_letters(names: Sequence[str]) -> Any:
     """A stand-in for a sentence encoder: how often names have each of eight letters."""
     return np.array([[name.count(letter) for letter in "abcdefgr"] for name in names], np.float32)
 
 
-def made(n_texts: int, seed: int, weighting: Weighting = "fixed", max_weights: int = 300) -> sp.csr_matrix:
+def made(n_texts: int, seed: int, weighting: Weighting = "equal", max_weights: int = 300) -> sp.csr_matrix:
     return pifa(Rows.of(features(n_texts, seed)), labels(n_texts, seed=seed), weighting, max_weights, ONE)
 
 
@@ -67,7 +72,7 @@ def made(n_texts: int, seed: int, weighting: Weighting = "fixed", max_weights: i
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_pifa_rows_are_what_the_formula_says(n_texts: int, seed: int) -> None:
     x, y = features(n_texts, seed).toarray(), labels(n_texts, seed=seed).to_scipy().toarray()
-    for weighting, weights in (("paper", y), ("fixed", y), ("code", normalised(y))):
+    for weighting, weights in (("equal", y), ("by_label_count", normalised(y))):
         vectors = made(n_texts, seed, weighting).toarray()  # type: ignore[arg-type]
         np.testing.assert_allclose(vectors, normalised(weights.T @ x), atol=1e-6)
         lengths = np.linalg.norm(vectors, axis=1)
@@ -77,18 +82,18 @@ def test_pifa_rows_are_what_the_formula_says(n_texts: int, seed: int) -> None:
 
 def test_both_weightings_agree_when_all_texts_have_as_many_labels() -> None:
     rows, pairs = Rows.of(features(20)), LabelMatrix.from_lists([[i % 5, (i + 1) % 5] for i in range(20)], 5)
-    found = [pifa(rows, pairs, weighting, engine=ONE).toarray() for weighting in ("paper", "code")]
+    found = [pifa(rows, pairs, weighting, run=ONE).toarray() for weighting in ("equal", "by_label_count")]
     np.testing.assert_allclose(*found, atol=1e-6)
-    assert np.abs(made(20, 0, "paper") - made(20, 0, "code")).max() > 1e-3
+    assert np.abs(made(20, 0, "equal") - made(20, 0, "by_label_count")).max() > 1e-3
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.integers(1, 20), st.integers(0, 999), st.sampled_from(["fixed", "code"]))
+@given(st.integers(1, 20), st.integers(0, 999), st.sampled_from(["equal", "by_label_count"]))
 def test_doubling_every_text_changes_no_direction(n_texts: int, seed: int, weighting: Weighting) -> None:
     x, y = features(n_texts, seed), labels(n_texts, seed=seed)
     twice = Rows.of(sp.vstack([x, x], format="csr")), y.take(np.tile(np.arange(n_texts), 2))
     np.testing.assert_allclose(
-        pifa(*twice, weighting, engine=ONE).toarray(), pifa(Rows.of(x), y, weighting, engine=ONE).toarray(), atol=1e-6
+        pifa(*twice, weighting, run=ONE).toarray(), pifa(Rows.of(x), y, weighting, run=ONE).toarray(), atol=1e-6
     )
 
 
@@ -103,7 +108,7 @@ def test_only_the_largest_weights_are_kept(max_weights: int, seed: int) -> None:
 
 def test_threads_give_the_same_bits() -> None:
     rows, many = Rows.of(features(3000)), labels(3000, 2000)  # several spans
-    found = [pifa(rows, many, engine=LocalEngine(n)) for n in (1, 2)]
+    found = [pifa(rows, many, run=Run(LocalEngine(n))) for n in (1, 2)]
     np.testing.assert_array_equal(found[0].data, found[1].data)
     np.testing.assert_array_equal(found[0].indices, found[1].indices)
 
@@ -117,13 +122,13 @@ def test_a_label_without_texts_is_known_by_its_name_or_else_at_random() -> None:
         return Rows.of(sp.vstack([known if name == "ab" else sp.csr_matrix((1, 15)) for name in names], format="csr"))
 
     x, y = Rows.of(features(20)), LabelMatrix.from_lists([[i % 4] for i in range(20)], 6)
-    vectors = label_vectors(x, y, VOCABULARY, VectorOptions(), 0, name_features, ONE).toarray()
+    vectors = label_vectors(x, split_of(y), VectorOptions(), run=ONE, sources=Sources(name_features)).toarray()
     assert asked == [["ab", "!!!"]]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(vectors[4], known.toarray()[0])
-    np.testing.assert_allclose(vectors[:4], pifa(x, y, engine=ONE).toarray()[:4], atol=1e-7)
+    np.testing.assert_allclose(vectors[:4], pifa(x, y, run=ONE).toarray()[:4], atol=1e-7)
     for no_help in (None, lambda names: None):
-        again = label_vectors(x, y, VOCABULARY, VectorOptions(), 0, no_help, ONE).toarray()
+        again = label_vectors(x, split_of(y), VectorOptions(), run=ONE, sources=Sources(no_help)).toarray()
         np.testing.assert_array_equal(again[5], vectors[5])  # drawn by id and seed alone
         np.testing.assert_allclose(np.linalg.norm(again, axis=1), 1, atol=1e-6)
         assert not np.array_equal(again[4], again[5])
@@ -131,7 +136,7 @@ def test_a_label_without_texts_is_known_by_its_name_or_else_at_random() -> None:
 
 def test_texts_without_features_leave_their_label_to_the_fallback() -> None:
     empty = Rows.of(sp.csr_matrix((2, 15), dtype=np.float32))
-    vectors = label_vectors(empty, LabelMatrix.from_lists([[0], [1]], 6), VOCABULARY, VectorOptions(), engine=ONE)
+    vectors = label_vectors(empty, split_of(LabelMatrix.from_lists([[0], [1]], 6)), VectorOptions(), run=ONE)
     np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-6)
 
 
@@ -159,15 +164,8 @@ def test_names_of_the_same_words_are_near_each_other() -> None:
 )
 def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
     options = VectorOptions(kinds=kinds, n_components=4)
-    vectors = label_vectors(
-        Rows.of(features(20)),
-        labels(20),
-        VOCABULARY,
-        options,
-        engine=ONE,
-        sentences=by_letters,
-        embeddings=embeddings(20),
-    )
+    sources = Sources(encode_names=by_letters, encode_texts=lambda texts: embeddings(len(texts)))
+    vectors = label_vectors(Rows.of(features(20)), split_of(labels(20)), options, run=ONE, sources=sources)
     assert vectors.dtype == np.float32
     assert vectors.shape[0] == 6
     np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-5)
@@ -176,7 +174,7 @@ def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
 def test_several_kinds_lie_side_by_side_with_equal_weight() -> None:
     x, y = Rows.of(features(20)), labels(20)
     both, one, other = (
-        label_vectors(x, y, VOCABULARY, VectorOptions(kinds=kinds, n_components=4), engine=ONE).toarray()
+        label_vectors(x, split_of(y), VectorOptions(kinds=kinds, n_components=4), run=ONE).toarray()
         for kinds in (("pifa", "random"), ("pifa",), ("random",))
     )
     np.testing.assert_allclose(both, np.hstack([one, other]) / np.sqrt(2), atol=1e-6)
@@ -256,9 +254,9 @@ def test_what_an_encoder_made_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("dense", "message"),
     [
-        (np.ones((5, 3)), r"shape \(6, d\), one a label, got \(5, 3\)"),
+        (np.ones((5, 3)), r"shape \(6, d\), one per label, got \(5, 3\)"),
         (np.ones(6), r"got \(6,\)"),
-        (np.full((6, 3), np.nan), "must be numbers, got NaN or infinity"),
+        (np.full((6, 3), np.nan), "must be finite numbers, got NaN or infinity"),
     ],
 )
 def test_an_encoder_that_gives_something_else_is_refused(dense: Any, message: str) -> None:
@@ -269,32 +267,32 @@ def test_an_encoder_that_gives_something_else_is_refused(dense: Any, message: st
 @pytest.mark.parametrize(("kind", "instead"), [("sentence", "'text'"), ("embedding", "'pifa'")])
 def test_kinds_that_need_an_encoder_say_where_there_is_one(kind: Any, instead: str) -> None:
     options = VectorOptions(kinds=("pifa", kind))
-    with pytest.raises(ConfigError, match=rf"'{kind}' needs a neural encoder.*--method xbert, or {instead}"):
-        label_vectors(Rows.of(features(20)), labels(20), VOCABULARY, options, engine=ONE)
+    with pytest.raises(ConfigError, match=rf"'{kind}' needs a neural encoder.*use `method=xbert`, or {instead}"):
+        label_vectors(Rows.of(features(20)), split_of(labels(20)), options, run=ONE)
 
 
 # PIFA of embeddings
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from(["paper", "code", "fixed"]))
+@given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from(["equal", "by_label_count"]))
 def test_embeddings_of_a_labels_texts_are_summed_like_features(n_texts: int, seed: int, weighting: Weighting) -> None:
     e, y = embeddings(n_texts, seed), labels(n_texts, seed=seed)
-    vectors = embedding_vectors(e, y, VOCABULARY, VectorOptions(weighting=weighting)).toarray()
+    vectors = embedding_vectors(e, y, VOCABULARY, weighting).toarray()
     rows = Rows.of(sp.csr_matrix(normalised(e)))
-    expected = pifa(rows, y, weighting, engine=ONE).toarray()
+    expected = pifa(rows, y, weighting, run=ONE).toarray()
     known = np.linalg.norm(expected, axis=1) > 0
     np.testing.assert_allclose(vectors[known], expected[known], atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     lost = [VOCABULARY.ids[at] for at in np.flatnonzero(~known)]
     np.testing.assert_array_equal(vectors[~known], random_vectors(lost, 5).toarray())
     twice = y.take(np.tile(np.arange(n_texts), 2))
-    doubled = embedding_vectors(np.tile(e, (2, 1)), twice, VOCABULARY, VectorOptions(weighting=weighting)).toarray()
+    doubled = embedding_vectors(np.tile(e, (2, 1)), twice, VOCABULARY, weighting).toarray()
     np.testing.assert_allclose(doubled, vectors, atol=1e-4)
 
 
 def test_embeddings_of_other_texts_or_without_numbers_are_refused() -> None:
-    with pytest.raises(DataError, match=r"shape \(20, d\), one a text, got \(19, 5\)"):
-        embedding_vectors(embeddings(19), labels(20), VOCABULARY, VectorOptions())
-    with pytest.raises(DataError, match="embeddings must be numbers"):
-        embedding_vectors(np.full((20, 2), np.inf, np.float32), labels(20), VOCABULARY, VectorOptions())
+    with pytest.raises(DataError, match=r"shape \(20, d\), one per text, got \(19, 5\)"):
+        embedding_vectors(embeddings(19), labels(20), VOCABULARY)
+    with pytest.raises(DataError, match="embeddings must be finite numbers"):
+        embedding_vectors(np.full((20, 2), np.inf, np.float32), labels(20), VOCABULARY)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.engines.local import LocalEngine
 from longtail.kernels.native.lanes import LANES
 from longtail.kernels.native.solver import solve_squared_hinge
 from longtail.kernels.reference.beam import log_score
@@ -15,9 +14,11 @@ from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex, index_of_groups
 from longtail.linear.layer import FEW_TEXTS, Layer
 from longtail.linear.training import Examples, SolverOptions, fit_layer
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 from longtail.types import LabelMatrix
 
-ONE = LocalEngine(1)
+ONE = Run(LocalEngine(1))
 DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
 N_TEXTS, N_FEATURES = 50, 25
 
@@ -31,11 +32,11 @@ def labels(n_labels: int, seed: int = 0) -> LabelMatrix:
     return LabelMatrix.from_lists([np.flatnonzero(rng.random(n_labels) < 0.15) for _ in range(N_TEXTS)], n_labels)
 
 
-def flat_layer(n_labels: int, engine: LocalEngine = ONE, **options: Any) -> Layer:
+def flat_layer(n_labels: int, run: Run = ONE, **options: Any) -> Layer:
     """All labels under the root, trained on all texts."""
     level = LabelIndex.flat(n_labels).levels()[0]
     examples = Examples.of(labels(n_labels), level, everyone=True)
-    return fit_layer(Rows.of(texts()), level, examples, SolverOptions(**options), 3, engine)
+    return fit_layer(Rows.of(texts()), level, examples, SolverOptions(**options), seed=3, run=run)
 
 
 def solved(first: int, stop: int, n_labels: int, tolerance: float) -> Any:
@@ -65,6 +66,17 @@ def test_stored_weights_are_the_solvers_but_for_rounding_and_pruning(
     assert (np.abs(weights - kept) <= np.abs(kept).max(axis=0) / 65_000).all()
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 1e9])
+def test_weights_and_biases_are_given_by_child(dense_weights: DenseWeights, threshold: float) -> None:
+    index = index_of_groups([[np.array([3, 1]), np.array([0, 4, 5]), np.array([2])]], 6)
+    level, members = index.levels()[-1], labels(6)
+    examples = Examples.of(members, level)
+    layer = fit_layer(Rows.of(texts()), level, examples, SolverOptions(threshold=threshold), run=ONE)
+    weights, bias = dense_weights(layer, N_FEATURES)
+    np.testing.assert_allclose(layer.matrix(N_FEATURES).toarray(), weights.T, rtol=1e-6)
+    np.testing.assert_array_equal(layer.biases(), bias)
+
+
 def test_features_are_sorted_in_each_cluster_and_children_in_each_feature() -> None:
     layer = flat_layer(40)
     assert (np.diff(layer.row_feature) > 0).all()
@@ -87,7 +99,7 @@ def test_the_best_children_are_those_of_a_plain_matrix_product(
 ) -> None:
     index = index_of_groups([[np.array([0, 3, 4]), np.array([1, 2]), np.arange(5, 25)]], 25)
     level = index.levels()[1]
-    layer = fit_layer(Rows.of(texts()), level, Examples.of(labels(25), level), SolverOptions(), engine=ONE)
+    layer = fit_layer(Rows.of(texts()), level, Examples.of(labels(25), level), SolverOptions(), run=ONE)
     part = texts()[:n_texts]
     rng = np.random.default_rng(0)
     clusters = np.array([[1, 2], [0, -1], [2, 0]], np.int32)[rng.integers(0, 3, n_texts)]
@@ -118,5 +130,5 @@ def test_arrays_bring_back_the_layer() -> None:
 
 def test_widest_counts_the_children_of_the_largest_clusters() -> None:
     level = index_of_groups([[np.arange(3), np.arange(3, 4), np.arange(4, 9)]], 9).levels()[1]
-    layer = fit_layer(Rows.of(texts()), level, Examples.of(labels(9), level), SolverOptions(), engine=ONE)
+    layer = fit_layer(Rows.of(texts()), level, Examples.of(labels(9), level), SolverOptions(), run=ONE)
     assert [layer.widest(b) for b in (1, 2, 3, 50)] == [5, 8, 9, 9]

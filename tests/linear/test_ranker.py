@@ -1,4 +1,4 @@
-"""A ranker below clusters that somebody else recalled: invariants of methods.md A.12.7–9 and 12, and D-10."""
+"""A ranker below clusters that somebody else recalled: docs/methods/xbert.md#invariants 7 to 9 and 12, and #ties."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.reference.beam import log_score
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex, index_of_groups
-from longtail.linear.chunks import Piece, chunk_of, layer_of
+from longtail.linear.chunks import ChildWeights, chunk_of, layer_of
 from longtail.linear.layer import Layer
-from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker, rank, rank_as_recalled
+from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker, rank
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import LinearTree, SearchOptions, fit_tree, spread
-from longtail.types import NO_LABEL, LabelMatrix, TopK
+from longtail.linear.tree import BeamOptions, LinearTree, fit_tree
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
+from longtail.types import NO_LABEL, LabelMatrix
 
-ONE = LocalEngine(1)
+ONE = Run(LocalEngine(1))
 DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
 N_TEXTS, N_FEATURES, N_LABELS = 60, 40, 24
 LABELS = np.arange(N_LABELS)
@@ -57,7 +58,7 @@ def recalled(seed: int = 0, b: int = 2, n_texts: int = N_TEXTS) -> tuple[Any, An
 
 def fit(index: LabelIndex = INDEX, clusters: Any = None, given: Any = None, **options: Any) -> Layer:
     features, labels = given or problem()
-    return fit_ranker(Rows.of(features), labels, index, clusters, RankerOptions(**options), 0, ONE)
+    return fit_ranker(Rows.of(features), labels, index, clusters, RankerOptions(**options), run=ONE)
 
 
 @cache
@@ -72,14 +73,16 @@ def same_bits(mine: Layer, theirs: Layer) -> bool:
 # the same as inside a linear tree
 
 
-def by_tree(negatives: str) -> tuple[LinearTree, SearchOptions]:
+def by_tree(negatives: str) -> tuple[LinearTree, BeamOptions]:
     features, labels = problem()
-    search = SearchOptions(beam=2, cluster_weight=0.7, label_power=3)
+    search = BeamOptions(beam=2, cluster_weight=0.7, label_power=3)
     options = RankerOptions(negatives=negatives, n_recalled=3)  # type: ignore[arg-type]
-    return fit_tree(Rows.of(features), labels, INDEX, SolverOptions(), options, search, 5, None, ONE), search
+    return fit_tree(
+        Rows.of(features), labels, INDEX, matcher=SolverOptions(), ranker=options, search=search, seed=5, run=ONE
+    ), search
 
 
-def by_matcher(tree: LinearTree, texts: sp.csr_matrix, b: int, search: SearchOptions) -> tuple[Any, Any]:
+def by_matcher(tree: LinearTree, texts: sp.csr_matrix, b: int, search: BeamOptions) -> tuple[Any, Any]:
     root = np.zeros((texts.shape[0], 1), np.int32), np.zeros((texts.shape[0], 1), np.float32)
     return tree.layers[0].best(Rows.of(texts), *root, b, 1.0, search.cluster_power)
 
@@ -90,11 +93,11 @@ def test_below_the_same_clusters_it_is_the_ranker_of_a_linear_tree(negatives: st
     features, labels = problem()
     options = RankerOptions(negatives=negatives, n_recalled=3)  # type: ignore[arg-type]
     clusters = by_matcher(tree, features, 3, search)[0] if negatives == "matcher" else None
-    own = fit_ranker(Rows.of(features), labels, INDEX, clusters, options, 5, ONE)
+    own = fit_ranker(Rows.of(features), labels, INDEX, clusters, options, seed=5, run=ONE)
     assert same_bits(own, tree.layers[-1])
     new = problem(seed=1)[0]
     score = ScoreOptions(cluster_weight=search.cluster_weight, label_power=search.label_power)
-    found = rank(own, Rows.of(new), *by_matcher(tree, new, 2, search), 7, score, ONE)
+    found = rank(own, Rows.of(new), *by_matcher(tree, new, 2, search), 7, score, run=ONE)
     expected = tree.predict(Rows.of(new), 7, search, ONE)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -149,24 +152,32 @@ def test_one_label_a_cluster_gives_rankers_that_say_yes(dense_weights: DenseWeig
         np.zeros((N_TEXTS, N_LABELS), np.float32),
         N_LABELS,
         ScoreOptions(),
-        ONE,
+        run=ONE,
     )
     assert (np.sort(own.labels, axis=1) == LABELS).all()
 
 
 def test_few_clusters_are_not_all_recalled_in_training() -> None:
-    counts = {n: RankerOptions(n_recalled=50).n_recalled_of(n) for n in (4, 40, 100, 1000)}
+    one_each = LabelMatrix.from_lists([[0], [1]], 2)
+    counts = {n: RankerOptions(n_recalled=50).n_recalled_of(n, one_each) for n in (4, 40, 100, 1000)}
     assert counts == {4: 8, 40: 10, 100: 25, 1000: 50}
-    assert RankerOptions(n_recalled=3).n_recalled_of(1000) == 3
+    assert RankerOptions(n_recalled=3).n_recalled_of(1000, one_each) == 3
+
+
+def test_texts_of_many_labels_are_brought_to_more_clusters() -> None:
+    many = LabelMatrix.from_lists([range(20), range(18)], 40)
+    counts = {n: RankerOptions(n_recalled=50).n_recalled_of(n, many) for n in (4, 30, 61, 1000)}
+    assert counts == {4: 8, 30: 30, 61: 38, 1000: 50}
+    assert RankerOptions(n_recalled=3).n_recalled_of(61, many) == 3
 
 
 def test_text_costs_and_threads_reach_the_solver() -> None:
     features, labels = problem()
     costs = np.linspace(0.1, 2, N_TEXTS).astype(np.float32)
-    given = Rows.of(features), labels, INDEX, recalled()[0], RankerOptions(), 0
-    weighted = [fit_ranker(*given, LocalEngine(n), text_costs=costs) for n in (1, 3)]
+    given = Rows.of(features), labels, INDEX, recalled()[0], RankerOptions()
+    weighted = [fit_ranker(*given, run=Run(LocalEngine(n)), text_costs=costs) for n in (1, 3)]
     assert same_bits(*weighted)
-    assert not same_bits(weighted[0], fit_ranker(*given, ONE))
+    assert not same_bits(weighted[0], fit_ranker(*given, run=ONE))
 
 
 # ranking
@@ -198,7 +209,7 @@ def test_scores_are_those_of_plain_dense_arithmetic(
     else:
         expected = np.where(reached, weight * np.where(reached, above, 0) + log_score(margins, power), -np.inf)
     options = ScoreOptions(cluster_weight=weight, label_power=power, order=order)
-    found = rank(ranker(), Rows.of(texts), clusters, scores, N_LABELS, options, ONE)
+    found = rank(ranker(), Rows.of(texts), clusters, scores, N_LABELS, options, run=ONE)
     np.testing.assert_array_equal((found.labels >= 0).sum(axis=1), reached.sum(axis=1))
     for row in range(n_texts):
         kept = found.labels[row][found.labels[row] >= 0]
@@ -211,7 +222,7 @@ def test_scores_are_those_of_plain_dense_arithmetic(
 def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster() -> None:
     texts = Rows.of(problem(seed=1)[0])
     clusters, scores = recalled(3)
-    found = rank(ranker(), texts, clusters, scores, N_LABELS, ScoreOptions(), ONE)
+    found = rank(ranker(), texts, clusters, scores, N_LABELS, ScoreOptions(), run=ONE)
     assert (found.labels[0] == NO_LABEL).all()  # nothing was recalled
     for row in range(N_TEXTS):
         kept = found.labels[row][found.labels[row] >= 0]
@@ -228,7 +239,7 @@ def test_what_the_clusters_miss_no_ranker_can_find() -> None:
     clusters, scores = recalled(b=1)
     hits, reachable = {}, 0
     for k in (1, 3, N_LABELS):
-        found = rank(ranker(), Rows.of(features), clusters, scores, k, ScoreOptions(), ONE)
+        found = rank(ranker(), Rows.of(features), clusters, scores, k, ScoreOptions(), run=ONE)
         hits[k] = sum(len(set(found.labels[row].tolist()) & set(labels[row].tolist())) for row in range(N_TEXTS))
     for row in range(N_TEXTS):
         reachable += int(np.isin(INDEX.parents[-1][labels[row]], clusters[row]).sum())
@@ -241,7 +252,7 @@ def one_feature(margins: Any, index: LabelIndex) -> Layer:
     by_place = np.asarray(margins, np.float32)[level.children]
     none = np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.float32)
     parts = [
-        chunk_of([Piece(*none, by_place[start:stop])])
+        chunk_of(ChildWeights(*none, by_place[start:stop]))
         for start, stop in zip(level.child_ptr[:-1], level.child_ptr[1:], strict=True)
     ]
     return layer_of(level, {key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
@@ -250,12 +261,12 @@ def one_feature(margins: Any, index: LabelIndex) -> Layer:
 @pytest.mark.parametrize("cluster_score", [0.0, -0.5, -0.9])
 @pytest.mark.parametrize("order", ["score", "margin"])
 def test_labels_that_are_all_sure_keep_the_order_of_their_margins(cluster_score: float, order: Any) -> None:
-    """exp(−max(0, 1 − m)³) is 1 for every margin of 1 and more (D-10)."""
+    """exp(−max(0, 1 − m)³) is 1 for every margin of 1 and more (docs/methods/xbert.md#ties)."""
     margins = np.random.default_rng(0).permutation(1 + 0.25 * LABELS)
     own = one_feature(margins, LabelIndex((np.zeros(1, np.int32), np.zeros(N_LABELS, np.int32))))
     text = Rows.of(sp.csr_matrix(np.ones((1, 1), np.float32)))
     cluster = np.zeros((1, 1), np.int32), np.full((1, 1), cluster_score, np.float32)
-    found = rank(own, text, *cluster, N_LABELS, ScoreOptions(order=order), ONE)
+    found = rank(own, text, *cluster, N_LABELS, ScoreOptions(order=order), run=ONE)
     sure = N_LABELS if order == "margin" or cluster_score == 0 else 12  # above 3.75 they tie as float32
     assert sorted(found.labels[0].tolist()) == LABELS.tolist()
     assert found.labels[0, -sure:].tolist() == np.argsort(-margins)[-sure:].tolist()
@@ -267,33 +278,22 @@ def test_by_margin_the_clusters_scores_do_not_count_and_sigmoids_are_the_scores(
     clusters = np.array([[2, 0, 3, 1]], np.int32)
     scores = np.array([[-9.0, -3.0, -0.1, 0.0]], np.float32)
     own = one_feature(margins, INDEX)
-    found = rank(own, text, clusters, scores, N_LABELS, ScoreOptions(order="margin"), ONE)
+    found = rank(own, text, clusters, scores, N_LABELS, ScoreOptions(order="margin"), run=ONE)
     assert found.labels[0].tolist() == np.argsort(-margins).tolist()
     np.testing.assert_allclose(found.scores[0], 1 / (1 + np.exp(-np.sort(margins)[::-1])), rtol=1e-5)
-    product = rank(own, text, clusters, scores, N_LABELS, ScoreOptions(), ONE)
+    product = rank(own, text, clusters, scores, N_LABELS, ScoreOptions(), run=ONE)
     assert INDEX.parents[-1][product.labels[0, 0]] == 1 != INDEX.parents[-1][found.labels[0, 0]]
 
 
 def test_batches_and_threads_do_not_change_the_ranking() -> None:
     texts = Rows.of(problem(seed=1)[0])
     clusters, scores = recalled(3)
-    whole = rank(ranker(), texts, clusters, scores, 5, ScoreOptions(), ONE)
-
-    def recall(span: slice, part: Rows) -> tuple[Any, Any]:
-        assert len(part) == span.stop - span.start <= 7
-        return clusters[span], scores[span]
-
+    whole = rank(ranker(), texts, clusters, scores, 5, ScoreOptions(), run=ONE)
     for n_threads in (1, 3):
-        engine = LocalEngine(n_threads)
-        found = rank_as_recalled(ranker(), texts, recall, 5, ScoreOptions(), 9, engine, most=7)
+        run = Run(LocalEngine(n_threads))
+        found = rank(ranker(), texts, clusters, scores, 5, ScoreOptions(), run=run, most=7)
         np.testing.assert_array_equal(found.labels, whole.labels)
         np.testing.assert_array_equal(found.scores, whole.scores)
-
-
-def test_scores_are_spread_for_people_by_the_same_options() -> None:
-    found = TopK(np.array([[1, 2]], np.int32), np.exp(log_score(np.array([[0.5, -1.0]]), 3)).astype(np.float32))
-    np.testing.assert_allclose(spread(found, ScoreOptions(label_power=3)).scores, np.exp([[-0.5, -2.0]]), rtol=1e-2)
-    assert spread(found, ScoreOptions(order="margin")) is found
 
 
 # what is refused
@@ -320,7 +320,7 @@ def test_clusters_that_cannot_be_are_refused(clusters: Any, message: str) -> Non
     with pytest.raises(DataError, match=message):
         fit(clusters=clusters)
     with pytest.raises(DataError, match=message):
-        rank(ranker(), Rows.of(problem()[0]), clusters, np.zeros(clusters.shape), 5, ScoreOptions(), ONE)
+        rank(ranker(), Rows.of(problem()[0]), clusters, np.zeros(clusters.shape), 5, ScoreOptions(), run=ONE)
 
 
 @pytest.mark.parametrize("score", [0.1, np.nan, -np.inf])
@@ -328,17 +328,17 @@ def test_scores_that_are_no_logs_are_refused(score: float) -> None:
     clusters, scores = recalled()
     scores[clusters >= 0] = score
     with pytest.raises(DataError, match="numbers of at most 0"):
-        rank(ranker(), Rows.of(problem()[0]), clusters, scores, 5, ScoreOptions(), ONE)
+        rank(ranker(), Rows.of(problem()[0]), clusters, scores, 5, ScoreOptions(), run=ONE)
 
 
 def test_other_things_that_do_not_fit_together_are_refused() -> None:
     features, labels = problem()
     clusters, scores = recalled()
     with pytest.raises(DataError, match=r"shape of the clusters, \(60, 2\), got \(60, 1\)"):
-        rank(ranker(), Rows.of(features), clusters, scores[:, :1], 5, ScoreOptions(), ONE)
+        rank(ranker(), Rows.of(features), clusters, scores[:, :1], 5, ScoreOptions(), run=ONE)
     with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
-        rank(ranker(), Rows.of(features), clusters, scores, 0, ScoreOptions(), ONE)
+        rank(ranker(), Rows.of(features), clusters, scores, 0, ScoreOptions(), run=ONE)
     with pytest.raises(DataError, match="columns that the ranker was trained on, at least 40, got 20"):
-        rank(ranker(), Rows.of(features[:, :20]), clusters, scores, 5, ScoreOptions(), ONE)
+        rank(ranker(), Rows.of(features[:, :20]), clusters, scores, 5, ScoreOptions(), run=ONE)
     with pytest.raises(DataError, match="labels must be those of the 60 texts, got 59 rows"):
         fit(clusters=clusters, given=(features, labels.take(np.arange(59))))

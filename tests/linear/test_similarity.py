@@ -10,17 +10,18 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex, index_of_groups
-from longtail.labels.vectors import pifa
+from longtail.labels.vectors.pifa import pifa
 from longtail.linear.layer import Layer
 from longtail.linear.ranker import ScoreOptions, rank
 from longtail.linear.similarity import similarity_ranker
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 from longtail.types import LabelMatrix
 
-ONE = LocalEngine(1)
+ONE = Run(LocalEngine(1))
 BY_COSINE = ScoreOptions(order="margin")
 N_FEATURES = 30
 
@@ -54,7 +55,9 @@ def test_labels_of_recalled_clusters_are_ranked_by_cosine(
     clusters = np.array([rng.permutation(n_clusters)[:2] for _ in range(n_texts)], np.int32)
     clusters = clusters.reshape(n_texts, min(n_clusters, 2))
     ranker = similarity_ranker(vectors, index)
-    found = rank(ranker, Rows.of(texts(n_texts, seed)), clusters, np.zeros(clusters.shape), n_labels, BY_COSINE, ONE)
+    found = rank(
+        ranker, Rows.of(texts(n_texts, seed)), clusters, np.zeros(clusters.shape), n_labels, BY_COSINE, run=ONE
+    )
     cosines = unit(texts(n_texts, seed)) @ unit(vectors).T
     for row in range(n_texts):
         kept = found.labels[row][found.labels[row] >= 0]
@@ -67,9 +70,9 @@ def test_a_text_that_is_a_labels_only_text_is_most_like_that_label() -> None:
     rows = Rows.of(texts(40))
     own = LabelMatrix.from_lists([[i] for i in range(40)], 40)
     index = index_of(40, 4, 0)
-    ranker = similarity_ranker(pifa(rows, own, engine=ONE), index)
+    ranker = similarity_ranker(pifa(rows, own, run=ONE), index)
     everywhere = np.tile(np.arange(4, dtype=np.int32), (40, 1))
-    found = rank(ranker, rows, everywhere, np.zeros((40, 4)), 3, BY_COSINE, ONE)
+    found = rank(ranker, rows, everywhere, np.zeros((40, 4)), 3, BY_COSINE, run=ONE)
     assert found.labels[:, 0].tolist() == list(range(40))
 
 
@@ -79,7 +82,7 @@ def test_the_clusters_scores_count_where_they_are_asked_to() -> None:
     clusters = np.tile(np.array([0, 1], np.int32), (20, 1))
     scores = np.tile(np.array([-0.5, 0.0], np.float32), (20, 1))
     alone, both = (
-        rank(similarity_ranker(vectors, index), rows, clusters, scores, 12, options, ONE)
+        rank(similarity_ranker(vectors, index), rows, clusters, scores, 12, options, run=ONE)
         for options in (BY_COSINE, ScoreOptions())
     )
     in_first = [(index.parents[-1][found.labels] == 0).argmax(axis=1).sum() for found in (alone, both)]
@@ -90,7 +93,7 @@ def test_it_is_a_layer_like_any_other_and_is_stored_like_one() -> None:
     ranker = similarity_ranker(texts(12, 1), index_of(12, 2, 0))
     rows, clusters = Rows.of(texts(20, 2)), np.zeros((20, 1), np.int32)
     found, again = (
-        rank(layer, rows, clusters, np.zeros((20, 1)), 5, BY_COSINE, ONE)
+        rank(layer, rows, clusters, np.zeros((20, 1)), 5, BY_COSINE, run=ONE)
         for layer in (ranker, Layer.from_arrays(ranker.arrays()))
     )
     np.testing.assert_array_equal(found.labels, again.labels)

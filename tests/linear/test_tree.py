@@ -1,26 +1,28 @@
-"""A trained tree against plain dense arithmetic, and the invariants of methods.md A.12.7–9 and 12."""
+"""A trained tree against plain dense arithmetic, and the docs/methods/xbert.md#invariants 7 to 9 and 12."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.engines.local import LocalEngine
 from longtail.kernels.reference.beam import log_score
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex, index_of_groups
-from longtail.linear import tree as tree_module
 from longtail.linear.layer import Layer
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import LinearTree, RankerOptions, SearchOptions, fit_tree, spread
-from longtail.types import LabelMatrix, TopK
+from longtail.linear.tree import BeamOptions, LinearTree, RankerOptions, fit_tree
+from longtail.persist import Folder, write_folder
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
+from longtail.types import LabelMatrix
 
-ONE = LocalEngine(1)
+ONE = Run(LocalEngine(1))
 DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
 PlainScores = Callable[..., tuple[Any, Any]]
 N_TEXTS, N_FEATURES, N_LABELS = 60, 40, 24
@@ -43,14 +45,21 @@ def problem(seed: int = 0) -> tuple[sp.csr_matrix, LabelMatrix]:
 
 def train(
     index: LabelIndex = INDEX,
-    search: SearchOptions | None = None,
+    search: BeamOptions | None = None,
     matcher: dict[str, Any] | None = None,
     given: tuple[sp.csr_matrix, LabelMatrix] | None = None,
     **ranker: Any,
 ) -> LinearTree:
     features, labels = given or problem()
-    options = SolverOptions(**(matcher or {})), RankerOptions(**{"n_recalled": 2, **ranker}), search or SearchOptions()
-    return fit_tree(Rows.of(features), labels, index, *options, engine=ONE)
+    return fit_tree(
+        Rows.of(features),
+        labels,
+        index,
+        matcher=SolverOptions(**(matcher or {})),
+        ranker=RankerOptions(**{"n_recalled": 2, **ranker}),
+        search=search or BeamOptions(),
+        run=ONE,
+    )
 
 
 @pytest.fixture
@@ -59,7 +68,7 @@ def plain_scores(dense_weights: DenseWeights) -> PlainScores:
 
 
 def scores_by(
-    dense_weights: DenseWeights, tree: LinearTree, index: LabelIndex, texts: Any, search: SearchOptions
+    dense_weights: DenseWeights, tree: LinearTree, index: LabelIndex, texts: Any, search: BeamOptions
 ) -> tuple[Any, Any]:
     """Log scores of all labels, −inf where the beam did not reach, and of the last clusters that it did reach."""
     above = np.zeros((texts.shape[0], 1))
@@ -96,7 +105,7 @@ def scores_by(
 def test_predictions_are_those_of_plain_dense_arithmetic(
     plain_scores: PlainScores, index: LabelIndex, search: dict[str, Any], negatives: str
 ) -> None:
-    options = SearchOptions(**search)
+    options = BeamOptions(**search)
     tree = train(index, options, negatives=negatives)
     texts = problem(seed=1)[0]
     expected, _ = plain_scores(tree, index, texts, options)
@@ -115,7 +124,7 @@ def test_predictions_are_those_of_plain_dense_arithmetic(
 
 
 def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster(plain_scores: PlainScores) -> None:
-    search = SearchOptions(beam=2, cluster_weight=1.0)
+    search = BeamOptions(beam=2, cluster_weight=1.0)
     tree = train(search=search)
     texts = problem(seed=1)[0]
     found = tree.predict(Rows.of(texts), N_LABELS, search, ONE)
@@ -133,7 +142,7 @@ def test_scores_lie_between_zero_and_one_and_below_those_of_their_cluster(plain_
 
 
 def test_what_the_clusters_miss_no_ranker_can_find(plain_scores: PlainScores) -> None:
-    search = SearchOptions(beam=1)
+    search = BeamOptions(beam=1)
     features, labels = problem()
     tree = train(search=search)
     found = tree.predict(Rows.of(features), N_LABELS, search, ONE)
@@ -147,13 +156,13 @@ def test_what_the_clusters_miss_no_ranker_can_find(plain_scores: PlainScores) ->
 
 def test_it_learns() -> None:
     features, labels = problem()
-    found = train().predict(Rows.of(features), 1, SearchOptions(), ONE)
+    found = train().predict(Rows.of(features), 1, BeamOptions(), ONE)
     seen = [found.labels[row, 0] in labels[row] for row in range(N_TEXTS) if row not in (3, 4)]
     assert np.mean(seen) > 0.95
 
 
 def test_rows_end_with_no_label_when_k_is_larger_than_the_number_of_labels() -> None:
-    found = train().predict(Rows.of(problem()[0]), N_LABELS + 6, SearchOptions(), ONE)
+    found = train().predict(Rows.of(problem()[0]), N_LABELS + 6, BeamOptions(), ONE)
     assert found.labels.shape == (N_TEXTS, N_LABELS + 6)
     assert (np.sort(found.labels[:, :N_LABELS], axis=1) == LABELS).all()
     assert (found.labels[:, N_LABELS:] == -1).all()
@@ -163,7 +172,7 @@ def test_rows_end_with_no_label_when_k_is_larger_than_the_number_of_labels() -> 
 def test_texts_without_words_get_the_same_labels_one_by_one_as_together() -> None:
     tree = train()
     empty = Rows.of(sp.csr_matrix((20, N_FEATURES), dtype=np.float32))
-    many, one = tree.predict(empty, 5, SearchOptions(), ONE), tree.predict(empty.part(0, 1), 5, SearchOptions(), ONE)
+    many, one = tree.predict(empty, 5, BeamOptions(), ONE), tree.predict(empty.part(0, 1), 5, BeamOptions(), ONE)
     assert (many.labels == one.labels).all()
     assert (many.labels >= 0).all()
     assert np.isfinite(many.scores).all()
@@ -171,23 +180,25 @@ def test_texts_without_words_get_the_same_labels_one_by_one_as_together() -> Non
 
 def test_no_texts_give_no_rows() -> None:
     nothing = Rows.of(sp.csr_matrix((0, N_FEATURES), dtype=np.float32))
-    assert train().predict(nothing, 5, SearchOptions(), ONE).labels.shape == (0, 5)
+    assert train().predict(nothing, 5, BeamOptions(), ONE).labels.shape == (0, 5)
 
 
-def test_batches_and_threads_do_not_change_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_and_threads_do_not_change_predictions() -> None:
     tree, texts = train(), Rows.of(problem(seed=1)[0])
-    whole = tree.predict(texts, 5, SearchOptions(), ONE)
-    monkeypatch.setattr(tree_module, "_BATCH", 20)
+    whole = tree.predict(texts, 5, BeamOptions(), ONE)
     for n_threads in (1, 2):
-        found = tree.predict(texts, 5, SearchOptions(), LocalEngine(n_threads))
+        found = tree.predict(texts, 5, BeamOptions(), Run(LocalEngine(n_threads)), most=20)
         np.testing.assert_array_equal(found.labels, whole.labels)
         np.testing.assert_array_equal(found.scores, whole.scores)
 
 
-def test_arrays_bring_back_the_tree() -> None:
+def test_a_saved_tree_is_the_same(tmp_path: Path) -> None:
     tree, texts = train(), Rows.of(problem(seed=1)[0])
-    back = LinearTree.from_arrays([tree.arrays(number) for number in range(len(tree.layers))])
-    found, expected = (t.predict(texts, 5, SearchOptions(), ONE) for t in (back, tree))
+    with write_folder(tmp_path / "t", "test") as writer:
+        tree.save(writer, "tree")
+    back = LinearTree.load(Folder(tmp_path / "t", "test"), "tree")
+    assert len(back.layers) == len(tree.layers)
+    found, expected = (t.predict(texts, 5, BeamOptions(), ONE) for t in (back, tree))
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
 
@@ -202,7 +213,7 @@ def same_bits(mine: Layer, theirs: Layer, but: tuple[str, ...] = ()) -> bool:
 def test_recall_of_all_clusters_is_training_on_all_texts() -> None:
     everyone = train(negatives="all").layers[-1]
     assert same_bits(train(negatives="matcher", n_recalled=4).layers[-1], everyone)
-    narrow = train(negatives="matcher", n_recalled=4, search=SearchOptions(beam=1)).layers[-1]
+    narrow = train(negatives="matcher", n_recalled=4, search=BeamOptions(beam=1)).layers[-1]
     assert same_bits(narrow, everyone)  # recall in training is as wide as it was asked for
     assert not same_bits(train(negatives="matcher", n_recalled=1).layers[-1], everyone)
     assert not same_bits(train(negatives="cluster").layers[-1], everyone)
@@ -234,7 +245,7 @@ def test_labels_without_texts_come_after_all_others(negatives: str, power: int) 
     features, labels = problem()
     unseen = (LABELS >= 17) | (LABELS == 5)  # one cluster has no texts at all, and one label of another
     without = labels.renumber(np.where(unseen, -1, LABELS), N_LABELS)
-    search = SearchOptions(label_power=power, cluster_power=power)
+    search = BeamOptions(label_power=power, cluster_power=power)
     tree = train(given=(features, without), negatives=negatives, search=search)
     found = tree.predict(Rows.of(features), N_LABELS, search, ONE)
     assert not unseen[found.labels[:, : (~unseen).sum()]].any()
@@ -266,7 +277,14 @@ def test_text_costs_reach_the_solver() -> None:
     flat = LabelIndex.flat(N_LABELS)
     strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0, "cost_decay": 0.0}
     weighted = fit_tree(
-        Rows.of(features), labels, flat, SolverOptions(), RankerOptions(**strict), SearchOptions(), 0, costs, ONE
+        Rows.of(features),
+        labels,
+        flat,
+        matcher=SolverOptions(),
+        ranker=RankerOptions(**strict),
+        search=BeamOptions(),
+        run=ONE,
+        text_costs=costs,
     )
     half = train(flat, given=(features[:30], labels.take(np.arange(30))), **strict)
     np.testing.assert_allclose(weighted.layers[0].bias, half.layers[0].bias, atol=2e-3)
@@ -281,15 +299,3 @@ def test_the_automatic_decay_falls_with_the_terms_of_a_text() -> None:
         auto = train(flat, given=(rows, labels), cost_decay="auto").layers[0]
         same = train(flat, given=(rows, labels), cost_decay=decay).layers[0]
         np.testing.assert_allclose(auto.bias, same.bias, rtol=1e-3)
-
-
-def test_scores_are_spread_for_people_and_the_order_stays() -> None:
-    margins = np.array([[1.2, 0.9, 0.5, 0.0, -1.0, -2.0]])
-    raw = np.exp(log_score(margins, 4)).astype(np.float32)
-    labels = np.array([[0, 1, 2, 3, 4, 5, -1]], np.int32)
-    found = TopK(labels, np.append(raw, np.float32([[-np.inf]]), 1))
-    spread_out = spread(found, SearchOptions(label_power=4))
-    np.testing.assert_allclose(spread_out.scores[0, 1:6], np.exp(margins[0, 1:] - 1), rtol=1e-2)
-    assert (np.diff(spread_out.scores[0]) < 0).all()
-    assert spread_out.scores[0, 6] == -np.inf
-    assert spread(found, SearchOptions(label_power=0)) is found

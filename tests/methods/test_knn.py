@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from longtail.data.dataset import Dataset, Split, as_table
 from longtail.errors import ConfigError, NotFittedError
 from longtail.methods import load_model
 from longtail.methods.knn import KNN
-from longtail.run import Run
+from longtail.run.run import Run
 from longtail.types import LabelMatrix
 
 POINTS: list[dict[str, Any]] = [
@@ -27,8 +28,8 @@ POINTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def split() -> Split:
-    """Some of debtags, with copies in it: of text and labels, and of text alone."""
-    some = load_dataset("debtags").train
+    """Some of debtags-sample, with copies in it: of text and labels, and of text alone."""
+    some = load_dataset("debtags-sample").train
     rows = np.concatenate([np.arange(300), [5, 5, 5, 17]])
     taken = some.take(rows)
     lists = [taken.labels[row].tolist() for row in range(300)] + [[], [1], [2, 3], [4]]
@@ -87,14 +88,15 @@ def test_with_copies_left_out_labels_are_found_as_often_as_by_a_plain_leave_one_
     assert found.mean() < 0.9
 
 
-def test_texts_are_read_in_blocks(model: KNN, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_read_in_blocks(model: KNN, split: Split) -> None:
     whole = model.top_k(split, 5)
     near = model.neighbours(split, 5, leave_out=True)
-    monkeypatch.setattr("longtail.labels.text_pool._AT_ONCE", 37)
-    blocks = model.top_k(split, 5)
+    in_blocks = copy(model)
+    in_blocks.pool_ = replace(model.pool_, at_once=37)
+    blocks = in_blocks.top_k(split, 5)
     assert np.array_equal(blocks.labels, whole.labels)
     assert blocks.scores.tobytes() == whole.scores.tobytes()
-    assert np.array_equal(model.neighbours(split, 5, leave_out=True).texts, near.texts)
+    assert np.array_equal(in_blocks.neighbours(split, 5, leave_out=True).texts, near.texts)
 
 
 def test_data_without_texts_are_read_as_features(tiny: Callable[..., Dataset], tmp_path: Path) -> None:
@@ -128,7 +130,10 @@ def test_lists_of_faiss_are_saved_with_the_model(split: Split, tmp_path: Path) -
 def test_needs_grow_with_the_texts_and_time_is_measured(split: Split) -> None:
     for points in POINTS:
         model = KNN(points=points)
-        small, large = model.needs(split.take(np.arange(50))), model.needs(split, measure=True)
+        small, large = (
+            model.estimate_resources(split.take(np.arange(50))),
+            model.estimate_resources(split, measure=True),
+        )
         assert small.memory_bytes < large.memory_bytes
         assert small.seconds is None
         assert large.seconds is not None

@@ -70,13 +70,16 @@ def test_without_a_teacher_nothing_of_it_is_made_or_kept(tiny: Any, quick: Quick
     [again], [before] = load_model(tmp_path / "m").predict(["word1a"], 2), model.predict(["word1a"], 2)
     assert [one.id for one in again] == [one.id for one in before]
     assert [one.score for one in again] == pytest.approx([one.score for one in before], abs=1e-5)
-    assert model.needs(tiny().train).memory_bytes < TReaderXML(**quick("treaderxml")).needs(tiny().train).memory_bytes
+    assert (
+        model.estimate_resources(tiny().train).memory_bytes
+        < TReaderXML(**quick("treaderxml")).estimate_resources(tiny().train).memory_bytes
+    )
 
 
 def test_validation_texts_are_held_out_of_the_pool_while_training_and_in_it_afterwards(
     tiny: Any, quick: Quick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longtail.labels import teacher
+    from longtail.neighbours import teacher
     from longtail.nn.tagger import split_rows
 
     pools: list[int] = []
@@ -97,9 +100,9 @@ def test_validation_texts_are_held_out_of_the_pool_while_training_and_in_it_afte
     "more",
     [
         {
-            "loss": "paper",
-            "encoder": {"mask": "paper", "positions": "none", "raw": False},
-            "scope": {"parentless": "paper", "votes": 0.0},
+            "loss": "softmax_sigmoid",
+            "encoder": {"mask": "anticausal", "positions": "none", "raw": False},
+            "scope": {"parentless": "drop", "votes": 0.0},
         },
         {"encoder": {"layers": []}},
         {"encoder": {"layers": ["masked"]}},
@@ -112,15 +115,15 @@ def test_validation_texts_are_held_out_of_the_pool_while_training_and_in_it_afte
 def test_the_papers_ablations_and_printed_rules_can_be_trained(tiny: Any, quick: Quick, more: dict[str, Any]) -> None:
     model = create_method("treaderxml", quick("treaderxml", epochs=2), more).fit(tiny().train, threads=1)
     assert np.isfinite(model.top_k(tiny().test, 3).scores).all()
-    assert isinstance(model.tagger_.network.head, SoftmaxSigmoid) == (more.get("loss") == "paper")
+    assert isinstance(model.tagger_.network.head, SoftmaxSigmoid) == (more.get("loss") == "softmax_sigmoid")
 
 
 def test_fields_are_read_by_encoder_and_points_alike() -> None:
-    made = TReaderXML.reading("title,text", {"scope": {"points": {"kind": "words"}}})
+    made = TReaderXML.options_for_fields("title,text", {"scope": {"points": {"kind": "words"}}})
     model = TReaderXML(**made)
     assert model.options.encoder.tokens.columns == ("title", "text")
     assert model.options.scope.points.tokens.columns == ("title", "text")
-    assert set(TReaderXML(**TReaderXML.reading("title,text", {})).columns) == {"title", "text"}
+    assert set(TReaderXML(**TReaderXML.options_for_fields("title,text", {})).columns) == {"title", "text"}
 
 
 def test_only_encoders_that_read_a_scope_can_be_chosen() -> None:
@@ -164,6 +167,9 @@ def test_lighter_numbers_find_nearly_the_same(
 
 
 def test_votes_have_no_place_in_the_papers_loss() -> None:
-    with pytest.raises(ConfigError, match=r"scope\.votes must be 0 with loss 'paper'"):
-        create_method("treaderxml", {"loss": "paper"})
-    assert create_method("treaderxml", {"loss": "paper", "scope": {"votes": 0}}).options.loss == "paper"
+    with pytest.raises(ConfigError, match=r"scope\.votes must be 0 with loss 'softmax_sigmoid'"):
+        create_method("treaderxml", {"loss": "softmax_sigmoid"})
+    assert (
+        create_method("treaderxml", {"loss": "softmax_sigmoid", "scope": {"votes": 0}}).options.loss
+        == "softmax_sigmoid"
+    )

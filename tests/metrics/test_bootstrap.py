@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import ConfigError
-from longtail.metrics import BootstrapOptions, Interval, MetricOptions, evaluate, intervals, paired_difference
+from longtail.metrics import BootstrapOptions, Interval, MetricOptions, evaluate, intervals
 from longtail.metrics.by_label import LabelCounts
 from longtail.metrics.by_text import text_sums
 from longtail.metrics.hits import judge
@@ -126,7 +126,7 @@ def test_a_higher_level_gives_a_wider_interval() -> None:
 def test_a_system_does_not_differ_from_itself() -> None:
     case = case_of(60)
     predicted = guess(case, 0.4, seed=1)
-    found = paired_difference(predicted, predicted, *case, OPTIONS)
+    found = intervals(predicted, *case, OPTIONS, minus=predicted)
     for interval in found.values.values():
         assert interval == Interval(0.0, 0.0, 0.0)
         assert not interval.excludes_zero
@@ -135,7 +135,7 @@ def test_a_system_does_not_differ_from_itself() -> None:
 def test_a_better_system_differs_and_the_sign_says_which() -> None:
     case = case_of(300)
     good, bad = guess(case, 0.6, seed=1), guess(case, 0.1, seed=2)
-    forth, back = paired_difference(good, bad, *case, OPTIONS), paired_difference(bad, good, *case, OPTIONS)
+    forth, back = intervals(good, *case, OPTIONS, minus=bad), intervals(bad, *case, OPTIONS, minus=good)
     for name, interval in forth.values.items():
         if not name.startswith("coverage"):  # both cover most of the thirty labels
             assert interval.value > 0
@@ -152,7 +152,7 @@ def test_pairing_narrows_the_interval_of_systems_that_fail_on_the_same_texts() -
     other = TopK(one.labels.copy(), one.scores)
     other.labels[:20] = guess(case, 0.0, seed=9).labels[:20]
     alone = intervals(one, *case, OPTIONS).values["P@3"]
-    apart = paired_difference(one, other, *case, OPTIONS).values["P@3"]
+    apart = intervals(one, *case, OPTIONS, minus=other).values["P@3"]
     assert apart.high - apart.low < 0.5 * (alone.high - alone.low)
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, ndcg_score
 
 from longtail.errors import ConfigError, DataError
 from longtail.metrics import BANDS, MetricOptions, evaluate
-from longtail.propensity import USUAL, Propensity, inverse_propensity, propensities_of
+from longtail.propensity import USUAL, Propensity, inverse_propensity
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 AT = (1, 2, 3, 7)
@@ -269,7 +269,7 @@ def test_more_columns_than_the_largest_k_do_not_matter() -> None:
 
 def test_both_settings_are_reported_where_sources_disagree() -> None:
     case = big_case()
-    both = evaluate(*case, MetricOptions(at=(5,), propensities=propensities_of("AmazonCat-13K")))
+    both = evaluate(*case, MetricOptions(at=(5,), propensities=(USUAL, Propensity(a=0.6, b=2.6))))
     usual = evaluate(*case, MetricOptions(at=(5,)))
     other = evaluate(*case, MetricOptions(at=(5,), propensities=(Propensity(a=0.6, b=2.6),)))
     assert both.values["PSP@5"] == usual.values["PSP@5"]

@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
-from longtail.neighbours import NeighbourIndex, Neighbours, SearchOptions, dense, sparse
+from longtail.neighbours import Blocks, NeighbourIndex, Neighbours, NeighbourSearchOptions
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 
 KINDS = ["dense", "sparse"]
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a few texts make many blocks."""
-    monkeypatch.setattr(dense, "_TEXTS_AT_ONCE", 7)
-    monkeypatch.setattr(dense, "_POOL_AT_ONCE", 11)
-    monkeypatch.setattr(sparse, "_TEXTS_AT_ONCE", 7)
+SMALL = Blocks(7, 11)
+"""So that a few texts make many blocks."""
 
 
 def numbers(n: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -62,7 +59,7 @@ def assert_nearest(found: Neighbours, every: np.ndarray[Any, Any]) -> None:
 def test_the_k_nearest_are_found(kind: str, k: int, seed: int) -> None:
     pool, asked = numbers(60, seed), numbers(25, seed + 10)
     index = NeighbourIndex.build(points_of(kind, pool), np.arange(60, dtype=np.uint64))
-    found = index.nearest(points_of(kind, asked), k)
+    found = index.nearest(points_of(kind, asked), k, blocks=SMALL)
     assert found.texts.shape == found.cosines.shape == (25, k)
     assert (found.texts.dtype, found.cosines.dtype) == (np.int32, np.float32)
     assert_nearest(found, cosines(asked, pool))
@@ -77,7 +74,7 @@ def test_texts_of_the_same_content_are_never_neighbours_however_many_there_are(k
     pool = numbers(12, 5)[content]
     hashes = (content * 7 + 2).astype(np.uint64)
     index = NeighbourIndex.build(points_of(kind, pool), hashes)
-    found = index.nearest(points_of(kind, pool), k, hashes)
+    found = index.nearest(points_of(kind, pool), k, hashes, blocks=SMALL)
     every = np.where(content[:, None] == content[None, :], -np.inf, cosines(pool, pool))
     assert_nearest(found, every)
     assert not (hashes[found.texts] == hashes[:, None])[found.texts >= 0].any()
@@ -88,7 +85,10 @@ def test_a_text_that_is_not_in_the_pool_loses_no_neighbour(kind: str) -> None:
     pool, asked = numbers(30), numbers(9, 1)
     index = NeighbourIndex.build(points_of(kind, pool), np.arange(30, dtype=np.uint64))
     new = np.arange(100, 109, dtype=np.uint64)
-    one, two = index.nearest(points_of(kind, asked), 5, new), index.nearest(points_of(kind, asked), 5)
+    one, two = (
+        index.nearest(points_of(kind, asked), 5, new, blocks=SMALL),
+        index.nearest(points_of(kind, asked), 5, blocks=SMALL),
+    )
     assert np.array_equal(one.texts, two.texts)
 
 
@@ -96,7 +96,7 @@ def test_a_text_that_is_not_in_the_pool_loses_no_neighbour(kind: str) -> None:
 def test_ties_go_to_the_smaller_number_and_zeros_have_cosine_zero(kind: str) -> None:
     pool = np.array([[0, 1], [1, 0], [2, 0], [0, 0], [1, 0], [1, 0]] * 4, np.float32)
     index = NeighbourIndex.build(points_of(kind, pool), np.arange(24, dtype=np.uint64))
-    found = index.nearest(points_of(kind, np.array([[3, 0], [0, 0]], np.float32)), 19)
+    found = index.nearest(points_of(kind, np.array([[3, 0], [0, 0]], np.float32)), 19, blocks=SMALL)
     units = [number for number in range(24) if number % 6 in (1, 2, 4, 5)]
     assert found.texts[0].tolist() == [*units, 0, 3, 6]
     assert found.texts[1].tolist() == list(range(19))
@@ -110,12 +110,12 @@ def test_copies_come_in_their_order_however_products_are_rounded(kind: str) -> N
     content = rng.integers(0, 20, 90)
     pool, asked = rng.standard_normal((20, 6)).astype(np.float32)[content], rng.standard_normal((40, 6)).astype("f4")
     index = NeighbourIndex.build(points_of(kind, pool), np.arange(90, dtype=np.uint64))
-    found = index.nearest(points_of(kind, asked), 6)
+    found = index.nearest(points_of(kind, asked), 6, blocks=SMALL)
     for row in range(40):
         own = found.texts[row].tolist()
         order = np.argsort(-cosines(asked[row : row + 1], pool)[0].round(6), kind="stable")[:6]
         assert own == order.tolist()
-        alone = index.nearest(points_of(kind, asked[row : row + 1]), 6)
+        alone = index.nearest(points_of(kind, asked[row : row + 1]), 6, blocks=SMALL)
         assert alone.texts[0].tolist() == own
         assert alone.cosines.tobytes() == found.cosines[row].tobytes()
 
@@ -128,7 +128,7 @@ def test_cosines_are_symmetric_one_with_itself_and_blind_to_length(kind: str) ->
 
     def matrix(scale: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         index = NeighbourIndex.build(points_of(kind, pool * scale), hashes)
-        found = index.nearest(points_of(kind, pool), len(pool))
+        found = index.nearest(points_of(kind, pool), len(pool), blocks=SMALL)
         made = np.empty((len(pool), len(pool)), np.float32)
         np.put_along_axis(made, found.texts.astype(np.int64), found.cosines, axis=1)
         return made
@@ -144,9 +144,9 @@ def test_what_is_stored_finds_the_same_for_any_number_of_threads(kind: str) -> N
     pool = points_of(kind, numbers(60))
     hashes = np.repeat(np.arange(30, dtype=np.uint64), 2)
     index = NeighbourIndex.build(pool, hashes)
-    again = NeighbourIndex.from_arrays(index.arrays(), SearchOptions())
-    one = index.nearest(pool, 4, hashes, LocalEngine(1))
-    two = again.nearest(pool, 4, hashes, LocalEngine(3))
+    again = NeighbourIndex.from_arrays(index.arrays(), NeighbourSearchOptions())
+    one = index.nearest(pool, 4, hashes, run=Run(LocalEngine(1)), blocks=SMALL)
+    two = again.nearest(pool, 4, hashes, run=Run(LocalEngine(3)), blocks=SMALL)
     assert np.array_equal(one.texts, two.texts)
     assert one.cosines.tobytes() == two.cosines.tobytes()
 
@@ -155,7 +155,7 @@ def test_what_is_stored_finds_the_same_for_any_number_of_threads(kind: str) -> N
 def test_nothing_asked_finds_nothing(kind: str) -> None:
     index = NeighbourIndex.build(points_of(kind, numbers(5)), np.arange(5, dtype=np.uint64))
     assert len(index) == 5
-    assert index.nearest(points_of(kind, numbers(0)), 3).texts.shape == (0, 3)
+    assert index.nearest(points_of(kind, numbers(0)), 3, blocks=SMALL).texts.shape == (0, 3)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -163,21 +163,21 @@ def test_what_does_not_fit_is_refused() -> None:
     index = NeighbourIndex.build(numbers(4), hashes)
     few = NeighbourIndex.build(points_of("sparse", numbers(4)), hashes)
     with pytest.raises(ConfigError, match="number of neighbours must be at least 1, got 0"):
-        index.nearest(numbers(4), 0)
+        index.nearest(numbers(4), 0, blocks=SMALL)
     with pytest.raises(DataError, match=r"hashes must be as many as points, got 3 and 4"):
         NeighbourIndex.build(numbers(4), hashes[:3])
     with pytest.raises(DataError, match="hashes must be as many"):
-        index.nearest(numbers(4), 1, hashes[:3])
+        index.nearest(numbers(4), 1, hashes[:3], blocks=SMALL)
     with pytest.raises(DataError, match=r"shape \(n, 6\).*got \(4, 5\)"):
-        index.nearest(numbers(4)[:, :5], 1)
+        index.nearest(numbers(4)[:, :5], 1, blocks=SMALL)
     with pytest.raises(DataError, match=r"shape \(n, 6\).*got 6 sparse columns"):
-        index.nearest(points_of("sparse", numbers(4)), 1)
+        index.nearest(points_of("sparse", numbers(4)), 1, blocks=SMALL)
     with pytest.raises(DataError, match=r"6 columns.*got dense ones of shape \(4, 6\)"):
-        few.nearest(numbers(4), 1)
+        few.nearest(numbers(4), 1, blocks=SMALL)
     with pytest.raises(DataError, match=r"6 columns.*got 5"):
-        few.nearest(points_of("sparse", numbers(4)[:, :5]), 1)
+        few.nearest(points_of("sparse", numbers(4)[:, :5]), 1, blocks=SMALL)
     for kind in KINDS:
         with pytest.raises(DataError, match="must be numbers, got NaN"):
             NeighbourIndex.build(points_of(kind, np.full((4, 6), np.nan)), hashes)
     with pytest.raises(ConfigError, match=r"search\.kind must be exact for sparse points, got faiss"):
-        NeighbourIndex.build(points_of("sparse", numbers(4)), hashes, SearchOptions(kind="faiss"))
+        NeighbourIndex.build(points_of("sparse", numbers(4)), hashes, NeighbourSearchOptions(kind="faiss"))

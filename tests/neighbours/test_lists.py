@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longtail.errors import MissingExtraError
-from longtail.neighbours import NeighbourIndex, Neighbours, SearchOptions
+from longtail.neighbours import NeighbourIndex, Neighbours, NeighbourSearchOptions
 from longtail.persist import map_arrays, store_arrays
 
 N = 1500
@@ -29,12 +29,12 @@ def found_by(index: NeighbourIndex, points: np.ndarray[Any, Any], hashes: Any = 
 
 
 @pytest.fixture
-def lists() -> SearchOptions:
+def lists() -> NeighbourSearchOptions:
     pytest.importorskip("faiss")
-    return SearchOptions(kind="faiss", n_lists=30, n_probed=30)
+    return NeighbourSearchOptions(kind="faiss", n_lists=30, n_probed=30)
 
 
-def test_all_lists_find_what_is_exact_without_copies(lists: SearchOptions) -> None:
+def test_all_lists_find_what_is_exact_without_copies(lists: NeighbourSearchOptions) -> None:
     points, hashes = crowd()
     exact = found_by(NeighbourIndex.build(points, hashes), points, hashes)
     nearly = found_by(NeighbourIndex.build(points, hashes, lists), points, hashes)
@@ -43,7 +43,7 @@ def test_all_lists_find_what_is_exact_without_copies(lists: SearchOptions) -> No
     assert not (hashes[nearly.texts] == hashes[:, None]).any()
 
 
-def test_few_lists_find_most(lists: SearchOptions) -> None:
+def test_few_lists_find_most(lists: NeighbourSearchOptions) -> None:
     points, hashes = crowd()
     exact = found_by(NeighbourIndex.build(points, hashes), points)
     nearly = found_by(NeighbourIndex.build(points, hashes, lists.model_copy(update={"n_probed": 3})), points)
@@ -51,7 +51,7 @@ def test_few_lists_find_most(lists: SearchOptions) -> None:
     assert 0.8 < np.mean(shared) < 1
 
 
-def test_lists_are_stored_as_an_array(lists: SearchOptions, tmp_path: Path) -> None:
+def test_lists_are_stored_as_an_array(lists: NeighbourSearchOptions, tmp_path: Path) -> None:
     points, hashes = crowd()
     index = NeighbourIndex.build(points, hashes, lists)
     store_arrays(tmp_path / "pool.safetensors", index.arrays())
@@ -61,7 +61,7 @@ def test_lists_are_stored_as_an_array(lists: SearchOptions, tmp_path: Path) -> N
     assert one.cosines.tobytes() == two.cosines.tobytes()
 
 
-def test_a_pool_that_is_smaller_than_asked_for_leaves_places_empty(lists: SearchOptions) -> None:
+def test_a_pool_that_is_smaller_than_asked_for_leaves_places_empty(lists: NeighbourSearchOptions) -> None:
     points, _ = crowd()
     index = NeighbourIndex.build(points[:4], np.arange(4, dtype=np.uint64), lists)
     found = found_by(index, points[:4], np.arange(4, dtype=np.uint64))
@@ -73,4 +73,4 @@ def test_without_faiss_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "faiss", None)
     points, hashes = crowd()
     with pytest.raises(MissingExtraError, match=r"pip install 'longtail\[ann\]'"):
-        NeighbourIndex.build(points, hashes, SearchOptions(kind="faiss"))
+        NeighbourIndex.build(points, hashes, NeighbourSearchOptions(kind="faiss"))

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Step, positions
+from longtail.nn.heads.base import HeadInputs, Step, positions
 from longtail.nn.heads.candidates import Candidates
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions, cluster_targets
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.types import LabelMatrix
 
 WIDTH = 6
-PLAIN = TableOptions(optimizer="sgd", momentum=0.0, chunk=7)
+PLAIN = LabelTableOptions(optimizer="sgd", momentum=0.0, chunk=7)
 STEP = Step({"head": 1.0})
 
 
@@ -39,7 +39,7 @@ def a_deep_index(seed: int, n_labels: int = 13) -> LabelIndex:
     return LabelIndex(tuple(np.asarray(parent, np.int32) for parent in parents))
 
 
-def a_head(index: LabelIndex, seed: int = 0, table: TableOptions = PLAIN, **options: Any) -> Shortlist:
+def a_head(index: LabelIndex, seed: int = 0, table: LabelTableOptions = PLAIN, **options: Any) -> Shortlist:
     torch.manual_seed(seed)
     made = Shortlist(WIDTH, index, ShortlistOptions(bottleneck_width=4, **options), table)
     made.recall.bias.data.normal_()
@@ -111,7 +111,7 @@ class Reference:
         place = positions(head.order, head.n_labels)
         copies = [problem.vectors, head.recall.weight, head.recall.bias, head.bottleneck.weight, head.bottleneck.bias]
         leaves = [tensor.detach().clone().requires_grad_() for tensor in [*copies, head.rank.weight[place]]]
-        return cls(*leaves, problem.index, head.options.bottleneck == "paper")
+        return cls(*leaves, problem.index, head.options.bottleneck == "sigmoid")
 
     def logits(self) -> tuple[Tensor, Tensor]:
         inner = F.linear(self.vectors, self.narrow, self.narrow_bias)
@@ -139,7 +139,7 @@ def trained(head: Shortlist, problem: Problem) -> dict[str, Tensor]:
     """Loss, gradients and the change of the tables after one step of plain gradient descent."""
     vectors = problem.vectors.clone().requires_grad_()
     before = {name: value.clone() for name, value in head.bulk.items()}
-    loss = head.loss(vectors, problem.targets(head), show=True)
+    loss = head.loss(HeadInputs(vectors), problem.targets(head), show=True)
     loss.backward()
     head.step(STEP)
     found = {name: before[name] - value for name, value in head.bulk.items()}

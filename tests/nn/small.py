@@ -20,16 +20,17 @@ from longtail.nn.encoders.base import Encoder, EncoderOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
 from longtail.nn.heads.base import Head, positions
 from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.dense_candidates import DenseCandidates
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.network import Network
 from longtail.nn.rows import RowTable
-from longtail.nn.trainer import Trainer
-from longtail.nn.training import TrainingOptions
-from longtail.run import Run
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.trainer import Trainer
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
 from longtail.sparse import sp
-from longtail.stages import FolderStages
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
@@ -77,7 +78,7 @@ class Bag(Mean):
 
 
 def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
-    table = TableOptions(chunk=4, storage=storage)
+    table = LabelTableOptions(chunk=4, storage=storage)
     if kind == "dense":
         return Dense(WIDTH, N_LABELS, table, **options)
     if kind == "adaptive":
@@ -85,6 +86,12 @@ def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
         return Adaptive(WIDTH, build_buckets(counts, BucketOptions(shares=(0.4, 0.3, 0.3))), AdaptiveOptions(**options))
     parent = np.arange(N_LABELS, dtype=np.int32) % 4
     index = LabelIndex((np.zeros(4, np.int32), np.sort(parent)))
+    if kind == "dense-candidates":
+        head = DenseCandidates(WIDTH, index, table, **options)
+        counts = texts()[1].to_scipy().astype(np.float32)
+        counts.data = 1 + np.arange(len(counts.data), dtype=np.float32) % 3
+        head.weigh(counts)
+        return head
     if kind == "tree":
         return Tree(WIDTH, index, TreeHeadOptions(**options))
     return Shortlist(WIDTH, index, ShortlistOptions(n_clusters_ranked=2, bottleneck_width=6, **options), table)
@@ -129,6 +136,7 @@ def train(
     n_texts: int = N_TEXTS,
     validate: Any = None,
     voted: bool = False,
+    recalled: bool = False,
     **more: Any,
 ) -> Trainer:
     """A trainer that has trained the network."""
@@ -136,6 +144,9 @@ def train(
     if voted:
         numbers = np.random.default_rng(1).random((n_texts, labels.n_labels), np.float32)
         tokens = replace(tokens, votes=sp.csr_matrix(np.where(numbers > 0.7, 3 * numbers, 0)))
+    if recalled:
+        clusters = np.random.default_rng(1).permuted(np.tile(np.arange(4), (n_texts, 1)), axis=1)[:, :2]
+        tokens = replace(tokens, clusters=clusters.astype(np.int32), log_scores=np.zeros((n_texts, 2), np.float32))
     trainer = Trainer(network, options(**more), 3, run or Run())
     trainer.fit(tokens, places(labels, network.head), 0, LONGEST, validate)
     return trainer
@@ -153,6 +164,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dense, softmax": ({"loss": "softmax"}, {"micro_batch": 3}),
     "dense, votes": ({}, {"voted": True}),
     "dense, votes, cut": ({}, {"voted": True, "micro_batch": 2}),
+    "dense within candidates": ({"kind": "dense-candidates"}, {"recalled": True}),
+    "dense within candidates, cut": ({"kind": "dense-candidates"}, {"recalled": True, "micro_batch": 2}),
     "dense in bfloat16": ({"storage": "bfloat16"}, {}),
     "shortlist": ({"kind": "shortlist", "compute": "masked"}, {}),
     "shortlist, cut": ({"kind": "shortlist", "compute": "masked"}, {"micro_batch": 3}),

@@ -19,10 +19,11 @@ from longtail.errors import ConfigError
 from longtail.labels.buckets import Buckets
 from longtail.nn.batch import Targets
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions, ratios
+from longtail.nn.heads.base import HeadInputs
 from longtail.types import LabelMatrix
 
 WIDTH = 12
-modes = st.sampled_from(["paper", "fixed"])
+tails = st.sampled_from(["linear", "normed"])
 
 
 def buckets_of(sizes: Sequence[int]) -> Buckets:
@@ -56,11 +57,11 @@ def test_pruned_best_labels_are_those_of_all_scores(data: st.DataObject) -> None
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
     seed, n_texts = data.draw(st.integers(0, 1000)), data.draw(st.integers(1, 12))
     k = data.draw(st.integers(1, sum(sizes)))
-    head = head_of(sizes, seed, head_in_root=data.draw(st.booleans()), tails=data.draw(modes)).double()
+    head = head_of(sizes, seed, head_in_root=data.draw(st.booleans()), tails=data.draw(tails)).double()
     with torch.no_grad():
         head.root.weight *= data.draw(st.sampled_from([1, 5, 20]))  # shuts some gates
     vectors = vectors_of(n_texts, seed).double()
-    scores, places = head.top_k(vectors, k)
+    scores, places = head.top_k(HeadInputs(vectors), k)
     best, at = head.log_scores(vectors).topk(k)
     assert places.dtype == torch.int64
     assert places.tolist() == at.tolist()
@@ -76,7 +77,7 @@ def test_a_tail_is_computed_for_texts_whose_gate_beats_their_kth_label_only() ->
         gates = F.logsigmoid(torch.tanh(head.bottleneck(vectors)) @ head.root.weight[5:].T)[:, 0]
         wanted = int((gates > scores[:, :5].topk(3).values[:, -1]).sum())
     seen = rows_seen(head)
-    found = head.top_k(vectors, 3)[1]
+    found = head.top_k(HeadInputs(vectors), 3)[1]
     assert 0 < wanted < 40
     assert seen == [[wanted]]
     assert found.tolist() == scores.topk(3).indices.tolist()
@@ -88,9 +89,9 @@ def test_a_shut_tail_is_not_computed_unless_labels_are_wanting() -> None:
         head.bottleneck.bias.fill_(1e3)
         head.root.weight[4:] = -1
     seen = rows_seen(head)
-    assert (head.top_k(vectors, 4)[1] < 4).all()
+    assert (head.top_k(HeadInputs(vectors), 4)[1] < 4).all()
     assert seen == [[], []]
-    scores, places = head.top_k(vectors, 12)
+    scores, places = head.top_k(HeadInputs(vectors), 12)
     assert seen == [[6], [6]]
     assert [sorted(row) for row in places.tolist()] == [list(range(12))] * 6
     assert (scores[:, 4:] == 0).all()
@@ -103,7 +104,7 @@ def test_scores_that_are_rounded_to_one_are_still_in_order() -> None:
         head.bottleneck.bias.fill_(1)
         head.root.weight.copy_(torch.tensor([[20.0], [40.0], [30.0], [10.0], [50.0]]).expand(5, 16))
         head.get_parameter("tails.0.labels.weight").zero_()
-    scores, places = head.top_k(vectors_of(1), 4)
+    scores, places = head.top_k(HeadInputs(vectors_of(1)), 4)
     assert places.tolist() == [[1, 2, 0, 3]]
     assert (scores == 1).all()
 
@@ -111,19 +112,19 @@ def test_scores_that_are_rounded_to_one_are_still_in_order() -> None:
 @pytest.mark.parametrize("n_labels", [1, 2])
 def test_a_handful_of_labels_is_enough(n_labels: int) -> None:
     head = head_of([1] * n_labels)
-    assert torch.isfinite(head.loss(vectors_of(2), targets_of([[0], [n_labels - 1]], n_labels)))
-    assert sorted(head.top_k(vectors_of(1), n_labels)[1][0].tolist()) == list(range(n_labels))
+    assert torch.isfinite(head.loss(HeadInputs(vectors_of(2)), targets_of([[0], [n_labels - 1]], n_labels)))
+    assert sorted(head.top_k(HeadInputs(vectors_of(1)), n_labels)[1][0].tolist()) == list(range(n_labels))
 
 
 def test_autocast_changes_nothing_here() -> None:
     head, vectors = head_of([3, 4, 5]), vectors_of(3)
     targets = targets_of([[0, 3, 8], [4], [1, 11]], 12)
-    plain, best = head.loss(vectors, targets), head.top_k(vectors, 5)
+    plain, best = head.loss(HeadInputs(vectors), targets), head.top_k(HeadInputs(vectors), 5)
     with torch.autocast("cpu", torch.bfloat16):
-        assert head.loss(vectors, targets).item() == plain.item()
-        assert torch.equal(head.top_k(vectors, 5)[0], best[0])
+        assert head.loss(HeadInputs(vectors), targets).item() == plain.item()
+        assert torch.equal(head.top_k(HeadInputs(vectors), 5)[0], best[0])
         half = vectors.bfloat16().requires_grad_()
-        loss = head.loss(half, targets)
+        loss = head.loss(HeadInputs(half), targets)
     assert loss.dtype == torch.float32
     loss.backward()
     assert half.grad is not None
@@ -145,12 +146,12 @@ def test_the_bottleneck_has_a_learning_rate_of_its_own() -> None:
     assert set(groups.values()) == {"bottleneck", "head"}
 
 
-@pytest.mark.parametrize("mode", [{}, {"tails": "paper"}, {"head_in_root": False}], ids=str)
+@pytest.mark.parametrize("mode", [{}, {"tails": "linear"}, {"head_in_root": False}], ids=str)
 def test_the_state_carries_all_that_was_learnt(mode: dict[str, Any]) -> None:
     head, other, vectors = head_of([3, 4, 5], 0, **mode), head_of([3, 4, 5], 1, **mode), vectors_of(4)
-    assert not torch.equal(head.top_k(vectors, 5)[0], other.top_k(vectors, 5)[0])
+    assert not torch.equal(head.top_k(HeadInputs(vectors), 5)[0], other.top_k(HeadInputs(vectors), 5)[0])
     other.load_state_dict(head.state_dict())
-    for mine, theirs in zip(head.top_k(vectors, 5), other.top_k(vectors, 5), strict=True):
+    for mine, theirs in zip(head.top_k(HeadInputs(vectors), 5), other.top_k(HeadInputs(vectors), 5), strict=True):
         assert torch.equal(mine, theirs)
 
 
@@ -161,7 +162,7 @@ def test_the_bottleneck_is_as_wide_as_the_encoder_unless_told() -> None:
 def test_a_bottleneck_too_narrow_for_its_tails_is_an_error_that_says_how_wide() -> None:
     with pytest.raises(ConfigError, match="at least 32 wide for 5 buckets and shrink=2, got 16"):
         head_of([1, 1, 1, 1, 1])
-    head_of([1, 1, 1, 1, 1], tails="paper")
+    head_of([1, 1, 1, 1, 1], tails="linear")
 
 
 def test_ratios_are_those_of_the_cost_formula() -> None:
@@ -184,5 +185,5 @@ def test_facts_are_plain_data() -> None:
 def test_what_a_split_saves_is_told_by_the_texts_that_touch_each_tail(prior: bool) -> None:
     head = head_of([3, 4, 5], prior=prior)
     assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 4 / 2 + 5 / 4))
-    head.begin(LabelMatrix.from_lists([[0], [1, 3], [2, 4, 5], [11]], 12))
+    head.init_from_labels(LabelMatrix.from_lists([[0], [1, 3], [2, 4, 5], [11]], 12))
     assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 0.5 * 4 / 2 + 0.25 * 5 / 4))

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from longtail.errors import ConfigError, DataError
 from longtail.nn.batch import Targets
 from longtail.nn.heads import candidates
-from longtail.nn.heads.base import Step, positions
+from longtail.nn.heads.base import HeadInputs, Step, positions
 from longtail.nn.heads.candidates import Candidates, gathered_gradient
 from longtail.nn.heads.shortlist import cluster_targets
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.types import LabelMatrix
 
 from .problems import WIDTH, Problem, a_head, a_problem, chosen_by, close, index_of, trained
@@ -24,7 +24,9 @@ from .problems import WIDTH, Problem, a_head, a_problem, chosen_by, close, index
 
 @settings(deadline=None, max_examples=50)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 7))
-def test_candidates_hold_all_positives_and_the_best_others_each_once(seed: int, n: int) -> None:  # C.12.2, 3, 8
+def test_candidates_hold_all_positives_and_the_best_others_each_once(
+    seed: int, n: int
+) -> None:  # docs/methods/lightxml.md#invariant-2, 3, 8
     problem = a_problem(seed)
     head = a_head(problem.index, seed, n_clusters_ranked=n)
     chosen, sets = chosen_by(head, problem)
@@ -39,19 +41,19 @@ def test_candidates_hold_all_positives_and_the_best_others_each_once(seed: int, 
     assert chosen.n_real(head.sizes).tolist() == [int(sizes[sorted(own)].sum()) for own in sets]
 
 
-def test_candidates_in_use_are_the_best_clusters_whatever_the_labels() -> None:  # C.12.2
+def test_candidates_in_use_are_the_best_clusters_whatever_the_labels() -> None:  # docs/methods/lightxml.md#invariant-2
     problem = a_problem(1)
     head = a_head(problem.index, n_clusters_ranked=2)
     logits, clusters = head.recalled(problem.vectors)
     expected = (problem.vectors @ head.recall.weight.T + head.recall.bias).topk(2)
     assert torch.equal(clusters, expected.indices)
     assert close(logits, expected.values)
-    _, places = head.top_k(problem.vectors, 17)
+    _, places = head.top_k(HeadInputs(problem.vectors), 17)
     for own, row in zip(clusters.tolist(), places.tolist(), strict=True):
         assert {place // head.size for place in row if place >= 0} <= set(own)
 
 
-def test_negatives_move_next_to_the_positives_as_the_recall_learns() -> None:  # C.12.8
+def test_negatives_move_next_to_the_positives_as_the_recall_learns() -> None:  # docs/methods/lightxml.md#invariant-8
     rng = np.random.default_rng(0)
     n_topics, each = 6, 4  # clusters 4t to 4t + 3 are about topic t
     n_clusters = n_topics * each
@@ -60,7 +62,7 @@ def test_negatives_move_next_to_the_positives_as_the_recall_learns() -> None:  #
     vectors = torch.from_numpy((topic[cluster // each] + own[cluster]).astype(np.float32))
     labels = [[int(2 * c + rng.integers(2))] for c in cluster]
     problem = Problem(index_of(np.repeat(np.arange(n_clusters), 2)), labels, vectors)
-    head = a_head(problem.index, table=TableOptions(), n_clusters_ranked=each)
+    head = a_head(problem.index, table=LabelTableOptions(), n_clusters_ranked=each)
 
     def near() -> float:
         _, sets = chosen_by(head, problem)
@@ -69,7 +71,7 @@ def test_negatives_move_next_to_the_positives_as_the_recall_learns() -> None:  #
 
     before = near()
     for _ in range(150):
-        head.loss(problem.vectors, problem.targets(head))
+        head.loss(HeadInputs(problem.vectors), problem.targets(head))
         head.step(Step({"head": 0.05}))
     assert before < 0.4
     assert near() > 0.7
@@ -93,13 +95,13 @@ def test_clusters_of_targets_come_once_and_in_order() -> None:
     n=st.integers(1, 12),
     chunk=st.integers(1, 60),
     at_once=st.sampled_from([1, 200, 1 << 25]),
-    loss=st.sampled_from(["paper", "code", "fixed"]),
+    loss=st.sampled_from(["sum", "mean_over_slots", "mean"]),
 )
 def test_masked_and_gathered_ranking_agree(
     seed: int, n_clusters: int, n: int, chunk: int, at_once: int, loss: Any
 ) -> None:
     problem = a_problem(seed, 30, n_clusters, 5)
-    table = TableOptions(optimizer="sgd", momentum=0.0, chunk=chunk)
+    table = LabelTableOptions(optimizer="sgd", momentum=0.0, chunk=chunk)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "_NUMBERS_AT_ONCE", at_once)
         masked, gathered = (
@@ -115,9 +117,9 @@ def test_both_ways_agree_over_several_steps_of_adam() -> None:
     problems = [a_problem(seed, 40, 11, 5) for seed in range(4)]
     index, heads = problems[0].index, []
     for way in ("masked", "gather"):
-        head = a_head(index, table=TableOptions(chunk=8), n_clusters_ranked=3, compute=way)
+        head = a_head(index, table=LabelTableOptions(chunk=8), n_clusters_ranked=3, compute=way)
         for problem in problems:
-            head.loss(problem.vectors, Problem(index, problem.lists, problem.vectors).targets(head))
+            head.loss(HeadInputs(problem.vectors), Problem(index, problem.lists, problem.vectors).targets(head))
             head.step(Step({"head": 0.01}, decay=0.1))
         heads.append(head)
     place = positions(heads[0].order, 40)
@@ -130,12 +132,12 @@ def test_gathering_is_chosen_where_few_clusters_are_ranked() -> None:
     ways = {}
     for n in (2, 3):
         head = a_head(index, n_clusters_ranked=n)
-        head.loss(torch.randn(1, WIDTH), Problem(index, [[0]], torch.zeros(1, WIDTH)).targets(head))
+        head.loss(HeadInputs(torch.randn(1, WIDTH)), Problem(index, [[0]], torch.zeros(1, WIDTH)).targets(head))
         ways[n] = type(head.works["rank"][0]).__name__
     assert ways == {2: "Gathered", 3: "Work"}
 
 
-def test_the_order_of_candidates_changes_nothing() -> None:  # C.12.6
+def test_the_order_of_candidates_changes_nothing() -> None:  # docs/methods/lightxml.md#invariant-6
     problem = a_problem(2)
     head = a_head(problem.index, n_clusters_ranked=3)
     targets = problem.targets(head)
@@ -189,10 +191,10 @@ def test_wrong_or_missing_static_candidates_are_told() -> None:
     problem = a_problem(9)
     head = a_head(problem.index, negatives="static")
     with pytest.raises(ConfigError, match="fix_candidates"):
-        head.loss(problem.vectors, problem.targets(head))
+        head.loss(HeadInputs(problem.vectors), problem.targets(head))
     with pytest.raises(DataError, match="0 to 4"):
         head.fix_candidates(np.array([[0, 5]]))
     with pytest.raises(DataError, match="twice"):
         head.fix_candidates(np.array([[0, 1], [3, 3]]))
     with torch.no_grad():  # texts outside training are not among the fixed ones
-        assert head.loss(problem.vectors, problem.targets(head), show=True).isfinite()
+        assert head.loss(HeadInputs(problem.vectors), problem.targets(head), show=True).isfinite()

@@ -10,10 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from longtail.nn.devices import _IN_ONE_LINE
 from longtail.nn.network import Network
+from longtail.nn.training.devices import COMPILER_WARNINGS
 
 from .small import WIDTH, Mean, a_head, train, weights
+
+pytestmark = pytest.mark.slow
 
 
 class Layered(Mean):
@@ -66,7 +68,7 @@ def test_where_nothing_can_be_compiled_the_plain_code_runs_and_that_is_said_once
 ) -> None:
     from torch._inductor import config
 
-    monkeypatch.setattr(_IN_ONE_LINE, "told", False)
+    monkeypatch.setattr(COMPILER_WARNINGS, "warned", False)
     plain, compiled = a_network(), a_network()
     train(plain, n_steps=3, compile="off")
     with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
@@ -74,6 +76,6 @@ def test_where_nothing_can_be_compiled_the_plain_code_runs_and_that_is_said_once
     assert close(plain, compiled)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
-    assert told[0].startswith("what cannot be compiled runs as it is, slower (")
+    assert told[0].startswith("some code cannot be compiled and runs slower (")
     assert "compiler" in told[0]
     assert "Traceback" not in capfd.readouterr().err

@@ -13,9 +13,9 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import positions
+from longtail.nn.heads.base import HeadInputs, positions
 from longtail.nn.heads.labelwise import Labelwise, LabelwiseOptions
-from longtail.nn.heads.within import LabelwiseWithin
+from longtail.nn.heads.labelwise_candidates import LabelwiseWithin
 from longtail.types import LabelMatrix
 
 N_TEXTS, N_WORDS, WIDTH, N_LABELS = 5, 7, 6, 21
@@ -107,20 +107,20 @@ def test_loss_and_gradients_are_those_of_plain_torch(shape: str) -> None:
     wanted = targets(head)
     dense = wanted.dense(N_LABELS)
     expected = F.binary_cross_entropy_with_logits(reference(head, states, mask), dense, reduction="sum") / N_TEXTS
-    compare(head, head.loss(states, wanted, mask=mask), expected, states)
+    compare(head, head.loss(HeadInputs(states, mask=mask), wanted), expected, states)
     with torch.no_grad():
-        torch.testing.assert_close(head.loss(states, wanted, mask=mask), expected)
+        torch.testing.assert_close(head.loss(HeadInputs(states, mask=mask), wanted), expected)
 
 
 @every_shape
 def test_the_best_labels_are_those_of_plain_torch(shape: str) -> None:
     head, (states, mask) = a_head(shape), words()
-    scores, places = head.top_k(states, N_LABELS, mask)
+    scores, places = head.top_k(HeadInputs(states, mask=mask), N_LABELS)
     expected = reference(head, states, mask).sigmoid()
     assert (scores.diff(dim=1) <= 0).all()
     torch.testing.assert_close(scores, expected.gather(1, places))
     assert all(sorted(row) == list(range(N_LABELS)) for row in places.tolist())
-    some = head.top_k(states, 4, mask)
+    some = head.top_k(HeadInputs(states, mask=mask), 4)
     assert torch.equal(some[1], places[:, :4])
 
 
@@ -128,7 +128,7 @@ def test_equal_labels_come_in_their_order() -> None:
     head, (states, mask) = a_head("one layer"), words()
     for parameter in head.parameters():
         parameter.data.zero_()
-    assert head.top_k(states, N_LABELS, mask)[1].tolist() == [list(range(N_LABELS))] * N_TEXTS
+    assert head.top_k(HeadInputs(states, mask=mask), N_LABELS)[1].tolist() == [list(range(N_LABELS))] * N_TEXTS
 
 
 @every_shape
@@ -136,21 +136,23 @@ def test_padding_changes_nothing(shape: str) -> None:
     head, (states, mask) = a_head(shape), words()
     more = F.pad(states, (0, 0, 0, 4)).requires_grad_(), F.pad(mask, (0, 4))
     states.requires_grad_()
-    loss, wider = (head.loss(given, targets(head), mask=real) for given, real in ((states, mask), more))
+    loss, wider = (head.loss(HeadInputs(given, mask=real), targets(head)) for given, real in ((states, mask), more))
     torch.testing.assert_close(wider, loss)
     mine, theirs = torch.autograd.grad(wider, more[0])[0], torch.autograd.grad(loss, states)[0]
     torch.testing.assert_close(mine[:, :N_WORDS], theirs, rtol=1e-4, atol=1e-6)
     assert (mine[:, N_WORDS:] == 0).all()
-    torch.testing.assert_close(head.top_k(more[0], 5, more[1])[0], head.top_k(states, 5, mask)[0])
+    torch.testing.assert_close(
+        head.top_k(HeadInputs(more[0], mask=more[1]), 5)[0], head.top_k(HeadInputs(states, mask=mask), 5)[0]
+    )
 
 
 @every_shape
 def test_a_text_alone_gets_what_it_gets_among_others(shape: str) -> None:
     head, (states, mask) = a_head(shape), words()
-    scores, places = head.top_k(states, 6, mask)
+    scores, places = head.top_k(HeadInputs(states, mask=mask), 6)
     for text in range(N_TEXTS):
         own = states[text : text + 1, : LENGTHS[text]]
-        alone = head.top_k(own, 6)
+        alone = head.top_k(HeadInputs(own), 6)
         torch.testing.assert_close(alone[0][0], scores[text])
         assert torch.equal(alone[1][0], places[text])
 
@@ -159,20 +161,20 @@ def test_a_text_without_words_gives_numbers() -> None:
     head, (states, mask) = a_head("one layer"), words()
     mask[2] = False
     states = (states * mask[..., None]).requires_grad_()
-    loss = head.loss(states, targets(head), mask=mask)
+    loss = head.loss(HeadInputs(states, mask=mask), targets(head))
     (gradient,) = torch.autograd.grad(loss, states)
     assert torch.isfinite(loss)
     assert torch.isfinite(gradient).all()
-    assert torch.isfinite(head.top_k(states, 3, mask)[0]).all()
+    assert torch.isfinite(head.top_k(HeadInputs(states, mask=mask), 3)[0]).all()
 
 
 def test_micro_batches_add_up_to_the_batch() -> None:
     head, (states, mask) = a_head("outputs of their own"), words()
     wanted = targets(head)
-    whole = torch.autograd.grad(head.loss(states, wanted, mask=mask), [*head.parameters()])
+    whole = torch.autograd.grad(head.loss(HeadInputs(states, mask=mask), wanted), [*head.parameters()])
     parts = [
         torch.autograd.grad(
-            head.loss(states[at : at + n], wanted.part(at, at + n), n / N_TEXTS, mask=mask[at : at + n]),
+            head.loss(HeadInputs(states[at : at + n], mask=mask[at : at + n]), wanted.part(at, at + n), n / N_TEXTS),
             [*head.parameters()],
         )
         for at, n in ((0, 2), (2, 3))
@@ -186,19 +188,19 @@ def test_half_precision_stays_near_full_precision() -> None:
     for parameter in head.parameters():
         parameter.data *= 0.5
     states.requires_grad_()
-    loss = head.loss(states, targets(head), mask=mask)
+    loss = head.loss(HeadInputs(states, mask=mask), targets(head))
     with torch.autocast("cpu", torch.bfloat16):
-        halved = head.loss(states, targets(head), mask=mask)
-        scores, _ = head.top_k(states, N_LABELS, mask)
+        halved = head.loss(HeadInputs(states, mask=mask), targets(head))
+        scores, _ = head.top_k(HeadInputs(states, mask=mask), N_LABELS)
     torch.testing.assert_close(halved, loss, rtol=0.02, atol=0.02)
-    torch.testing.assert_close(scores, head.top_k(states, N_LABELS, mask)[0], rtol=0.05, atol=0.02)
+    torch.testing.assert_close(scores, head.top_k(HeadInputs(states, mask=mask), N_LABELS)[0], rtol=0.05, atol=0.02)
     mine, theirs = (torch.autograd.grad(made, states)[0] for made in (halved, loss))
     assert F.cosine_similarity(mine.flatten(), theirs.flatten(), 0) > 0.99
 
 
 def test_a_label_begins_with_its_log_odds() -> None:
     head = Labelwise(WIDTH, 3)
-    head.begin(LabelMatrix.from_lists([[0], [0, 1], [0], []], 3))
+    head.init_from_labels(LabelMatrix.from_lists([[0], [0, 1], [0], []], 3))
     assert head.bias is not None
     expected = [(3.5 / 5) / (1.5 / 5), (1.5 / 5) / (3.5 / 5), (0.5 / 5) / (4.5 / 5)]
     torch.testing.assert_close(head.bias.exp().detach(), torch.tensor(expected))
@@ -249,7 +251,7 @@ def test_loss_and_gradients_within_clusters_are_those_of_plain_torch(shape: str)
     dense = wanted.dense(len(head.order))
     assert (dense <= counted).all()
     each = F.binary_cross_entropy_with_logits(reference(head, states, mask), dense, reduction="none")
-    compare(head, head.loss(states, wanted, mask=mask), (each * counted).sum() / N_TEXTS, states)
+    compare(head, head.loss(HeadInputs(states, mask=mask), wanted), (each * counted).sum() / N_TEXTS, states)
 
 
 @every_shape
@@ -257,7 +259,8 @@ def test_labels_are_ranked_within_clusters_by_both_scores(shape: str) -> None:
     head, (states, mask) = within(shape), words()
     clusters = torch.tensor([[0, 3], [4, 1], [2, 0], [1, 0], [3, 0]])
     above = torch.tensor([[-0.1, -2.0], [-0.5, -0.6], [-0.2, -torch.inf], [-1.0, -1.5], [0.0, -3.0]])
-    logs, places = head.ranked_within(states, 14, mask, clusters, above)
+    inputs = HeadInputs(states, mask=mask, clusters=clusters, log_scores=above)
+    logs, places = head.ranked(inputs, 14)
     own = F.logsigmoid(reference(head, states, mask)).detach()
     for text in range(N_TEXTS):
         expected = {
@@ -276,7 +279,7 @@ def test_labels_are_ranked_within_clusters_by_both_scores(shape: str) -> None:
 def test_a_label_within_clusters_begins_with_its_odds_among_texts_that_have_the_cluster() -> None:
     head = within("one layer")
     labels = LabelMatrix.from_lists(LISTS, N_LABELS).renumber(positions(head.order, N_LABELS), len(head.order))
-    head.begin(labels)
+    head.init_from_labels(labels)
     assert head.bias is not None
     place = positions(head.order, N_LABELS)
     # Cluster 3 is a candidate of the first, the third and (as one of its labels') the fourth text; label 3 of two.
@@ -286,7 +289,7 @@ def test_a_label_within_clusters_begins_with_its_odds_among_texts_that_have_the_
 
 @pytest.mark.parametrize("wrong", [np.array([0, 1]), np.array([[5]]), np.array([[-2]]), np.empty((0, 2), int)])
 def test_candidates_that_are_no_clusters_are_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="clusters 0 to 4, a row a text"):
+    with pytest.raises(ValueError, match="clusters 0 to 4, one row per text"):
         within("one layer").fix_candidates(wrong)
 
 
@@ -295,7 +298,7 @@ def test_training_without_candidates_is_refused() -> None:
     head.fixed = None
     states, mask = words()
     with pytest.raises(ValueError, match="use fix_candidates"):
-        head.loss(states, targets(head), mask=mask)
+        head.loss(HeadInputs(states, mask=mask), targets(head))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -306,11 +309,11 @@ def test_a_gpu_in_mixed_precision_gives_nearly_the_same(make: Any) -> None:
         parameter.data *= 0.5
     wanted = targets(head)
     leaves = [states.requires_grad_(), *head.parameters()]
-    expected = head.loss(states, wanted, mask=mask)
+    expected = head.loss(HeadInputs(states, mask=mask), wanted)
     theirs = torch.autograd.grad(expected, leaves)
     head, there, mask = head.cuda(), states.detach().cuda().requires_grad_(), mask.cuda()
     with torch.autocast("cuda", torch.bfloat16):
-        loss = head.loss(there, wanted.to(torch.device("cuda")), mask=mask)
+        loss = head.loss(HeadInputs(there, mask=mask), wanted.to(torch.device("cuda")))
     torch.testing.assert_close(loss.cpu(), expected, rtol=0.02, atol=0.02)
     for mine, other in zip(torch.autograd.grad(loss, [there, *head.parameters()]), theirs, strict=True):
         assert F.cosine_similarity(mine.cpu().flatten(), other.flatten(), 0) > 0.98

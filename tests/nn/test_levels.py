@@ -13,18 +13,19 @@ import pytest
 import torch
 
 from longtail.data.dataset import Dataset
-from longtail.engines.local import LocalEngine
 from longtail.labels.index import LabelIndex
-from longtail.nn.encoders.states import StatesOptions
+from longtail.nn.encoders.bilstm_states import StatesOptions
 from longtail.nn.heads.labelwise import Labelwise, LabelwiseOptions
-from longtail.nn.heads.within import LabelwiseWithin
+from longtail.nn.heads.labelwise_candidates import LabelwiseWithin
 from longtail.nn.levels import Levels
-from longtail.nn.tagger import Tagger, split_rows
-from longtail.nn.training import TrainingOptions
+from longtail.nn.tagger import NetworkPlan, Tagger, split_rows
+from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
-from longtail.progress import Advance
-from longtail.run import Run
-from longtail.stages import FolderStages
+from longtail.run.local import LocalEngine
+from longtail.run.progress import Advance
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
+from longtail.text.readings import TextReadings
 
 N_LABELS, SEED, TOP = 12, 3, 3
 ONE = Run(LocalEngine(1))
@@ -54,8 +55,11 @@ def data(tiny: Callable[..., Dataset]) -> Dataset:
 
 
 def fit(data: Dataset, levels: Levels = LEVELS, run: Run = ONE, **more: Any) -> Tagger:
-    training = TrainingOptions.of({**TRAINING, **more})
-    return levels.fit(data.train.texts, data.train.labels, ENCODER, training, SEED, run)
+    return levels.fit(TextReadings(data.train.texts), data.train.labels, plan(**more), run)
+
+
+def plan(**more: Any) -> NetworkPlan:
+    return NetworkPlan(ENCODER, TrainingOptions.of({**TRAINING, **more}), seed=SEED)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +83,7 @@ def equal(one: Any, two: Any) -> bool:
 
 
 def test_what_can_be_learned_is_learned(fitted: Any, data: Dataset) -> None:
-    found = fitted().top_k(data.test.texts, 1, ONE)
+    found = fitted().top_k(TextReadings(data.test.texts), 1, ONE)
     assert np.mean([found.labels[row, 0] in data.test.labels[row] for row in range(80)]) > 0.8
 
 
@@ -96,8 +100,8 @@ def test_a_level_begins_as_the_one_above_ended(data: Dataset) -> None:
     above: Tagger | None = None
     for level, rate in enumerate((3e-2, 1e-30)):
         targets = list(INDEX.targets(data.train.labels))[level]
-        training = TrainingOptions.of({**TRAINING, **FEW, "rate": rate, "bottleneck_rate": rate})
-        made = LEVELS.fit_level(level, above, data.train.texts, targets, ENCODER, training, SEED, ONE)
+        slow = plan(**FEW, rate=rate, bottleneck_rate=rate)
+        made = LEVELS.fit_level(level, above, TextReadings(data.train.texts), targets, slow, run=ONE)
         above = made
     first, second = chain(made)
     for part in ("encoder", "head.shared"):
@@ -108,8 +112,8 @@ def test_a_level_begins_as_the_one_above_ended(data: Dataset) -> None:
 def test_scores_are_products_down_the_tree(fitted: Any, data: Dataset) -> None:
     tagger = fitted()
     networks = chain(tagger)
-    found = tagger.top_k(data.test.texts, N_LABELS, ONE)
-    tokens = tagger.tokens(data.test.texts)
+    found = tagger.top_k(TextReadings(data.test.texts), N_LABELS, ONE)
+    tokens = tagger.tokens(TextReadings(data.test.texts), ONE)
     for row in range(0, 80, 9):
         ids = torch.from_numpy(tokens.padded(np.array([row]), int(tokens.lengths()[row]), 0)[0]).long()
         logs: dict[int, float] = {}
@@ -151,7 +155,7 @@ def test_texts_are_trained_on_what_the_trained_level_above_finds(validation: flo
     kept, _ = split_rows(80, TrainingOptions(validation=validation), SEED)
     networks = chain(tagger)
     for level in (1, 2):
-        above = Tagger(networks[level - 1], ENCODER).top_k(data.train.texts, TOP, ONE).labels
+        above = Tagger(networks[level - 1], ENCODER).top_k(TextReadings(data.train.texts), TOP, ONE).labels
         assert np.array_equal(networks[level].head.fixed, above[kept])
 
 
@@ -169,18 +173,21 @@ def test_a_saved_one_gives_the_same_bit_for_bit(fitted: Any, data: Dataset, tmp_
         tagger.save(writer, "network")
     opened = LEVELS.load(Folder(tmp_path / "t", "test"), "network")
     assert equal(opened.network, tagger.network)
-    mine, other = opened.top_k(data.test.texts, 5, ONE), tagger.top_k(data.test.texts, 5, ONE)
+    mine, other = (
+        opened.top_k(TextReadings(data.test.texts), 5, ONE),
+        tagger.top_k(TextReadings(data.test.texts), 5, ONE),
+    )
     assert np.array_equal(mine.labels, other.labels)
     assert mine.scores.tobytes() == other.scores.tobytes()
 
 
 def test_a_copy_in_bfloat16_finds_nearly_the_same(fitted: Any, data: Dataset) -> None:
     tagger = fitted()
-    halved = tagger.network.lightened("bf16")
+    halved = tagger.network.quantised("bf16")
     for network in (halved, halved.above, halved.above.above):
         assert {parameter.dtype for parameter in network.encoder.parameters()} == {torch.bfloat16}
-    found = Tagger(halved.eval(), ENCODER).top_k(data.test.texts, 1, ONE)
-    assert np.mean(found.labels == tagger.top_k(data.test.texts, 1, ONE).labels) > 0.9
+    found = Tagger(halved.eval(), ENCODER).top_k(TextReadings(data.test.texts), 1, ONE)
+    assert np.mean(found.labels == tagger.top_k(TextReadings(data.test.texts), 1, ONE).labels) > 0.9
 
 
 def test_without_clusters_there_is_one_network(data: Dataset) -> None:
@@ -232,8 +239,8 @@ def test_a_stopped_run_goes_on_in_its_level(last: int, data: Dataset, fitted: An
 
 @pytest.mark.parametrize("measure", [False, True])
 def test_what_levels_need_is_told(measure: bool, data: Dataset) -> None:
-    needs = LEVELS.needs(data.train, ENCODER, TrainingOptions.of({**TRAINING, **FEW}), measure=measure)
+    needs = LEVELS.estimate_resources(data.train, plan(**FEW), measure=measure)
     alone = Levels(LabelIndex.flat(N_LABELS), LEVELS.labelwise, TOP)
-    one = alone.needs(data.train, ENCODER, TrainingOptions.of({**TRAINING, **FEW}), measure=measure)
+    one = alone.estimate_resources(data.train, plan(**FEW), measure=measure)
     assert needs.disk_bytes > 2 * one.disk_bytes
     assert (needs.seconds is not None) == measure

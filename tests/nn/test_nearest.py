@@ -9,17 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from longtail.neighbours import NeighbourIndex  # noqa: E402
-from longtail.nn import nearest  # noqa: E402
+from longtail.neighbours import Blocks, NeighbourIndex  # noqa: E402
 from longtail.nn.nearest import TorchSearch, gpu_search  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "_TEXTS_AT_ONCE", 7)
-    monkeypatch.setattr(nearest, "_POOL_AT_ONCE", 11)
+SMALL = Blocks(7, 11)
+"""So that a few texts make many blocks."""
 
 
 def crowd(n: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -36,7 +33,7 @@ def test_both_find_the_same_with_ties_and_copies(device: str, k: int) -> None:
     pool, asked = crowd(50), crowd(30, 1)
     hashes = np.random.default_rng(2).integers(0, 12, 80).astype(np.uint64)
     index = NeighbourIndex.build(pool, hashes[:50])
-    search = TorchSearch(torch.device(device))
+    search = TorchSearch(torch.device(device), SMALL)
     for given in (None, hashes[50:]):
         plain, found = index.nearest(asked, k, given), index.nearest(asked, k, given, search=search)
         assert (found.texts.dtype, found.cosines.dtype) == (np.int32, np.float32)
@@ -47,7 +44,7 @@ def test_both_find_the_same_with_ties_and_copies(device: str, k: int) -> None:
 
 
 def test_a_search_is_used_for_one_pool_after_another() -> None:
-    search = TorchSearch(torch.device("cpu"))
+    search = TorchSearch(torch.device("cpu"), SMALL)
     for seed in (0, 1, 0):
         index = NeighbourIndex.build(crowd(20, seed), np.arange(20, dtype=np.uint64))
         found = index.nearest(np.eye(5), 3, search=search)

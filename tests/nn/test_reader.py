@@ -1,4 +1,4 @@
-"""The two readers (methods.md D.12.4 to 8, 10, 11), and scopes as transformers read them."""
+"""The two readers (docs/methods/treaderxml.md#invariants 4 to 8, 10 and 11), and scopes as transformers read them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError
-from longtail.labels.scope import Scope
+from longtail.neighbours.scope import Scope
 from longtail.nn.batch import Batch
 from longtail.nn.encoders.bag import Bag, BagOptions
 from longtail.nn.encoders.reader import Attention, Order, Reader, ReaderOptions, attend, waves
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.persist import Folder, write_folder
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows, tokenise
 from longtail.types import LabelMatrix
 
@@ -38,7 +39,7 @@ label_sets = st.lists(st.integers(0, len(NAMES) - 1), max_size=5, unique=True)
 
 
 def reader(**more: Any) -> Reader:
-    return Reader.create(ReaderOptions.of({**SMALL, **more}), TEXTS).eval()
+    return Reader.create(ReaderOptions.of({**SMALL, **more}), TextReadings(TEXTS)).eval()
 
 
 def scope(lists: list[list[int]]) -> Scope:
@@ -118,7 +119,7 @@ def test_places_see_nothing_that_comes_later_and_the_text_sees_the_scope(layers:
 
 
 def test_the_printed_mask_hides_the_scope_from_the_text_and_shows_it_what_comes_later() -> None:
-    encoder = reader(mask="paper", layers=["masked"])
+    encoder = reader(mask="anticausal", layers=["masked"])
     batch = batch_of(encoder, [[1, 2], [3], [4]])
     ahead, own = states(encoder, batch)
     other = states(encoder, batch_of(encoder, [[4], [3], [4]]))
@@ -229,7 +230,9 @@ def test_the_root_of_how_many_words_there_are_lets_longer_texts_say_more() -> No
     close(raw[0], words.mean(0))
 
 
-@pytest.mark.parametrize("more", [{}, {"mask": "paper"}, {"pooling": "flatten"}, {"layers": []}, {"scope_words": 1}])
+@pytest.mark.parametrize(
+    "more", [{}, {"mask": "anticausal"}, {"pooling": "flatten"}, {"layers": []}, {"scope_words": 1}]
+)
 def test_a_text_with_its_scope_gives_alone_what_it_gives_among_others(more: dict[str, Any]) -> None:
     encoder = reader(**more)
     lists = [[1, 2], [3], [0, 1, 2, 3, 4], [], [5]]
@@ -245,7 +248,7 @@ def test_a_text_with_its_scope_gives_alone_what_it_gives_among_others(more: dict
 
 
 def test_a_row_without_words_and_labels_gives_numbers() -> None:
-    for more in ({}, {"mask": "paper"}, {"pooling": "flatten"}):
+    for more in ({}, {"mask": "anticausal"}, {"pooling": "flatten"}):
         encoder = reader(**more)
         batch = batch_of(encoder, [[1], [], [2]])
         mask = batch.mask.clone()
@@ -294,8 +297,10 @@ def test_scopes_travel_with_texts_and_have_few_widths() -> None:
 def test_pieces_of_a_pretrained_encoder_can_be_read_instead_of_words(tiny_encoder: Path, tmp_path: Path) -> None:
     options = ReaderOptions.of({**SMALL, "pieces": str(tiny_encoder), "n_heads": 4})
     texts = pa.table({"text": ["word1a word2b noise3", "nowhere", ""]})
-    encoder = Reader.create(options, texts).eval()
-    pretrained = Transformer.create(TransformerOptions(model=str(tiny_encoder)), texts).model.get_input_embeddings()
+    encoder = Reader.create(options, TextReadings(texts)).eval()
+    pretrained = Transformer.create(
+        TransformerOptions(model=str(tiny_encoder)), TextReadings(texts)
+    ).model.get_input_embeddings()
     assert encoder.word_width == 32
     assert torch.equal(encoder.embedding.weight[1:], pretrained.weight[1:])
     assert not encoder.embedding.weight[0].any()
@@ -322,7 +327,7 @@ def rows_of(tokens: TokenRows) -> list[list[int]]:
 def test_a_transformer_reads_names_behind_the_text_the_likeliest_first(tiny_encoder: Path) -> None:
     options = {"model": str(tiny_encoder), "scope_tokens": 5, "tokens": {"max_tokens": 12}}
     texts = pa.table({"text": ["apple grey", "stone " * 20, "red", ""]})
-    encoder = Transformer.create(TransformerOptions.of(options), texts).eval()
+    encoder = Transformer.create(TransformerOptions.of(options), TextReadings(texts)).eval()
     names = ("word1a word2a", "noise1", "noise2 noise3 noise4 noise5 noise6")
     lists = [[1, 0, 1], [0, 2, 1], [], [2]]
     labels = np.array([label for own in lists for label in own], np.int32)
@@ -344,14 +349,14 @@ def test_a_transformer_reads_names_behind_the_text_the_likeliest_first(tiny_enco
 
 
 def test_encoders_say_when_they_cannot_read_a_scope(tiny_encoder: Path) -> None:
-    bag = Bag.create(BagOptions.of({"vectors": {"width": 4}}), TEXTS)
+    bag = Bag.create(BagOptions.of({"vectors": {"width": 4}}), TextReadings(TEXTS))
     with pytest.raises(ConfigError, match="must be transformer or reader to read a label scope, got bag"):
         bag.with_scope(tokenise(TEXTS, bag.tokeniser), scope([[0]] * 5))
     plain = reader(scope_words=0)
     with pytest.raises(ConfigError, match="scope_words must be at least 1 to read a label scope, got 0"):
         plain.with_scope(tokenise(TEXTS, plain.tokeniser), scope([[0]] * 5))
     options = TransformerOptions.of({"model": str(tiny_encoder), "tokens": {"max_tokens": 20}})
-    short = Transformer.create(options, TEXTS)
+    short = Transformer.create(options, TextReadings(TEXTS))
     with pytest.raises(ConfigError, match=r"scope_tokens must be at most half of max_tokens \(20\), got 128"):
         short.with_scope(tokenise(TEXTS, short.tokeniser), scope([[0]] * 5))
     with pytest.raises(ConfigError, match=r"n_heads must be at most the width of word vectors \(6\), got 7"):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.labels.index import LabelIndex
-from longtail.nn.heads.base import Step, positions
+from longtail.nn.heads.base import HeadInputs, Step, positions
 from longtail.nn.heads.shortlist import cluster_slots, n_weights
 
 from .problems import STEP, WIDTH, Problem, Reference, a_head, a_problem, chosen_by, close, index_of, trained
@@ -29,12 +29,12 @@ def test_a_cluster_without_labels_and_a_single_cluster_work() -> None:
         problem = Problem(index, [[0, 1], [2]], torch.randn(2, WIDTH))
         head = a_head(index)
         assert all(bool(value.isfinite().all()) for value in trained(head, problem).values())
-        scores, places = head.top_k(problem.vectors, 3)
+        scores, places = head.top_k(HeadInputs(problem.vectors), 3)
         assert all(sorted(head.order[row].tolist()) == [0, 1, 2] for row in places.numpy())
         assert bool(scores.isfinite().all())
 
 
-def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # C.12.10
+def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # docs/methods/lightxml.md#invariant-10
     bert = 109_482_240
     assert bert + n_weights(3840, 8192, 400, 670_091) == 410_520_512
     assert bert + n_weights(3840, 8192, 400, 667_317) == 409_410_912
@@ -49,22 +49,25 @@ def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # C.1
 @given(
     seed=st.integers(0, 1000),
     n=st.integers(1, 5),
-    loss=st.sampled_from(["paper", "code", "fixed"]),
-    bottleneck=st.sampled_from(["paper", "code", "fixed"]),
+    loss=st.sampled_from(["sum", "mean_over_slots", "mean"]),
+    bottleneck=st.sampled_from(["sigmoid", "linear"]),
     compute=st.sampled_from(["masked", "gather"]),
     parts=st.sampled_from(["both", "recall", "rank"]),
 )
 def test_loss_and_gradients_are_those_of_dense_layers(
     seed: int, n: int, loss: Any, bottleneck: Any, compute: Any, parts: Any
-) -> None:  # C.12.4 (n = K = 5), 7, 12
+) -> None:  # docs/methods/lightxml.md#invariant-4 (n = K = 5), 7, 12
     problem = a_problem(seed)
     options = {"loss": loss, "bottleneck": bottleneck, "compute": compute, "parts": parts}
     head = a_head(problem.index, seed, n_clusters_ranked=n, **options)
     _, sets = chosen_by(head, problem)
     reference = Reference.of(head, problem)
     recall, rank, n_real = reference.losses(problem, sets)
-    recall = recall * (1 if loss == "paper" else 1 / 5)
-    rank = rank * {"paper": torch.tensor(1.0), "code": torch.tensor(1 / (n * head.size)), "fixed": 1 / n_real}[loss]
+    recall = recall * (1 if loss == "sum" else 1 / 5)
+    rank = (
+        rank
+        * {"sum": torch.tensor(1.0), "mean_over_slots": torch.tensor(1 / (n * head.size)), "mean": 1 / n_real}[loss]
+    )
     total = (recall * (parts != "rank") + rank * (parts != "recall")).mean()
     total.backward()
 
@@ -72,8 +75,8 @@ def test_loss_and_gradients_are_those_of_dense_layers(
     assert found["loss"].item() == pytest.approx(total.item(), abs=1e-4)
     assert close(found["vectors"], reference.vectors.grad)
     # Rows learn from sums: the gradient of the loss times a constant.
-    recall_sum = 1 if loss == "paper" else 5
-    rank_sum = {"paper": 1, "code": n * head.size, "fixed": n * 17 / 5}[loss]
+    recall_sum = 1 if loss == "sum" else 5
+    rank_sum = {"sum": 1, "mean_over_slots": n * head.size, "mean": n * 17 / 5}[loss]
     real = torch.from_numpy(head.order >= 0)
     assert close(found["recall.weight"], reference.recall.grad * recall_sum)
     assert close(found["recall.bias"], reference.bias.grad * recall_sum)
@@ -89,10 +92,12 @@ def test_micro_batches_with_shares_make_one_batch(compute: str) -> None:
     problem = a_problem(5)
     whole, cut = (a_head(problem.index, n_clusters_ranked=2, compute=compute) for _ in range(2))
     targets = problem.targets(whole)
-    value = whole.loss(problem.vectors, targets, show=True)
+    value = whole.loss(HeadInputs(problem.vectors), targets, show=True)
     value.backward()
     for start, stop in [(0, 4), (4, 6)]:
-        part = cut.loss(problem.vectors[start:stop], targets.part(start, stop), (stop - start) / 6, show=True)
+        part = cut.loss(
+            HeadInputs(problem.vectors[start:stop]), targets.part(start, stop), (stop - start) / 6, show=True
+        )
         part.backward()
         value = value - part.detach()
     assert value.item() == pytest.approx(0, abs=1e-5)
@@ -102,7 +107,7 @@ def test_micro_batches_with_shares_make_one_batch(compute: str) -> None:
     assert all(close(whole.bulk[name], cut.bulk[name]) for name in whole.bulk)
 
 
-def test_the_rank_loss_does_not_train_the_recall() -> None:  # C.12.7
+def test_the_rank_loss_does_not_train_the_recall() -> None:  # docs/methods/lightxml.md#invariant-7
     problem = a_problem(3)
     both, recall, rank = (trained(a_head(problem.index, parts=p), problem) for p in ("both", "recall", "rank"))
     assert torch.equal(both["recall.weight"], recall["recall.weight"])
@@ -116,14 +121,14 @@ def test_the_rank_loss_does_not_train_the_recall() -> None:  # C.12.7
 def test_only_active_parts_are_updated() -> None:
     problem = a_problem(3)
     head = a_head(problem.index, parts="recall")
-    head.loss(problem.vectors, problem.targets(head))
+    head.loss(HeadInputs(problem.vectors), problem.targets(head))
     head.step(Step({"head": 0.1}, decay=0.5))
     assert (head.recall.n_updates, head.rank.n_updates) == (1, 0)
     assert torch.equal(head.rank.weight, a_head(problem.index).rank.weight)
 
 
 @pytest.mark.parametrize("compute", ["masked", "gather"])
-def test_padding_changes_neither_loss_nor_scores(compute: str) -> None:  # C.12.12
+def test_padding_changes_neither_loss_nor_scores(compute: str) -> None:  # docs/methods/lightxml.md#invariant-12
     narrow = a_problem(4, 20, 6)
     # One more cluster, wide and empty of texts, pads all others to its size.
     wide_parent = np.append(narrow.index.parents[-1], np.full(30, 6))
@@ -138,7 +143,7 @@ def test_padding_changes_neither_loss_nor_scores(compute: str) -> None:  # C.12.
         head.rank.weight.data[place] = torch.randn(20, 4, generator=generator)
         for parameter in head.bottleneck.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)
-        scores, places = head.top_k(problem.vectors, 20)
+        scores, places = head.top_k(HeadInputs(problem.vectors), 20)
         labels = np.where(places >= 0, head.order[places], -1)
         results.append((head.n_clusters, trained(head, problem), scores, labels, place))
     (n_narrow, one, scores, labels, place), (n_wide, two, wide_scores, wide_labels, wide_place) = results
@@ -151,13 +156,13 @@ def test_padding_changes_neither_loss_nor_scores(compute: str) -> None:  # C.12.
     assert close(one["rank.weight"][place], two["rank.weight"][wide_place] * ratio)
 
 
-def test_what_is_in_the_padding_rows_changes_nothing() -> None:  # C.12.12
+def test_what_is_in_the_padding_rows_changes_nothing() -> None:  # docs/methods/lightxml.md#invariant-12
     problem = a_problem(6)
     found = []
     for garbage in (0.0, 1e3):
         head = a_head(problem.index, n_clusters_ranked=3)
         head.rank.weight.data[torch.from_numpy(head.order < 0)] = garbage
-        found.append((*head.top_k(problem.vectors, 17), trained(head, problem)))
+        found.append((*head.top_k(HeadInputs(problem.vectors), 17), trained(head, problem)))
     (scores, places, one), (other_scores, other_places, two) = found
     assert torch.equal(scores, other_scores)
     assert torch.equal(places, other_places)

@@ -14,22 +14,23 @@ import pytest
 import torch
 
 from longtail.data.dataset import Dataset
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError
 from longtail.labels.index import LabelIndex
 from longtail.methods import create_method
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.shortlist import ShortlistOptions
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.prediction import top_k_of
 from longtail.nn.staged import Scoring
-from longtail.nn.tagger import Tagger, split_rows
-from longtail.nn.training import TrainingOptions
+from longtail.nn.tagger import NetworkPlan, Tagger, split_rows
+from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
-from longtail.progress import SILENT, Advance
-from longtail.run import Run
-from longtail.stages import FolderStages
+from longtail.run.local import LocalEngine
+from longtail.run.progress import Advance
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
+from longtail.text.readings import TextReadings
 
 N_LABELS, N_CLUSTERS, N_RANKED, SEED = 12, 6, 3, 3
 INDEX = LabelIndex((np.zeros(N_CLUSTERS, np.int32), np.arange(N_LABELS, dtype=np.int32) % N_CLUSTERS))
@@ -41,7 +42,7 @@ KINDS = ["static", "frozen"]
 
 def scoring(kind: Any, **more: Any) -> Scoring:
     shortlist = ShortlistOptions(n_clusters_ranked=N_RANKED, bottleneck_width=16)
-    return replace(Scoring(N_LABELS, INDEX, kind, shortlist, TableOptions()), **more)
+    return replace(Scoring(N_LABELS, INDEX, kind, shortlist, LabelTableOptions()), **more)
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +51,11 @@ def data(tiny: Callable[..., Dataset]) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def given(data: Dataset, tiny_encoder: Path) -> Callable[..., tuple[Any, ...]]:
-    """What a training is given after texts and labels: `given(validation=0.1)`."""
+def given(data: Dataset, tiny_encoder: Path) -> Callable[..., NetworkPlan]:
+    """How networks are trained: `given(validation=0.1)`."""
     tokens = {"max_tokens": 32}
     encoder = TransformerOptions.of({"model": str(tiny_encoder), "pooling": "mean", "tokens": tokens})
-    return lambda **more: (encoder, TrainingOptions.of({**TRAINING, **more}), 0.1, SEED)
+    return lambda **more: NetworkPlan(encoder, TrainingOptions.of({**TRAINING, **more}), 0.1, SEED)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def fit(data: Dataset, given: Any) -> Callable[..., Tagger]:
 
     @cache
     def fitted(kind: str, run: Run = ONE, **more: Any) -> Tagger:
-        return scoring(kind).fit(data.train.texts, data.train.labels, *given(**more), run)
+        return scoring(kind).fit(TextReadings(data.train.texts), data.train.labels, given(**more), run)
 
     return fitted
 
@@ -74,9 +75,9 @@ def fit_recall(data: Dataset, given: Any) -> Callable[..., Tagger]:
 
     @cache
     def fitted(**more: Any) -> Tagger:
-        encoder, *how = given(**more)
         clusters = data.train.labels.renumber(INDEX.parents[-1], N_CLUSTERS)
-        return Tagger.fit(data.train.texts, clusters, encoder, lambda width: Dense(width, N_CLUSTERS), *how, ONE)
+        texts = TextReadings(data.train.texts)
+        return Tagger.fit(texts, clusters, given(**more), lambda width: Dense(width, N_CLUSTERS), run=ONE)
 
     return fitted
 
@@ -89,7 +90,7 @@ def equal(one: Any, two: Any) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_can_be_learned_is_learned(kind: str, fit: Any, data: Dataset) -> None:
-    found = fit(kind).top_k(data.test.texts, 1, ONE)
+    found = fit(kind).top_k(TextReadings(data.test.texts), 1, ONE)
     assert np.mean([found.labels[row, 0] in data.test.labels[row] for row in range(80)]) > 0.8
 
 
@@ -100,7 +101,10 @@ def test_a_saved_one_gives_the_same_bit_for_bit(kind: str, fit: Any, data: Datas
         tagger.save(writer, "network")
     opened = scoring(kind).load(Folder(tmp_path / "t", "test"), "network")
     assert equal(opened.network, tagger.network)
-    mine, other = opened.top_k(data.test.texts, 5, ONE), tagger.top_k(data.test.texts, 5, ONE)
+    mine, other = (
+        opened.top_k(TextReadings(data.test.texts), 5, ONE),
+        tagger.top_k(TextReadings(data.test.texts), 5, ONE),
+    )
     assert np.array_equal(mine.labels, other.labels)
     assert mine.scores.tobytes() == other.scores.tobytes()
     assert opened.facts == tagger.facts
@@ -119,7 +123,7 @@ def test_a_frozen_encoder_is_that_of_the_recall_and_a_static_one_learned_on(fit:
 def test_a_static_one_recalls_with_the_first_encoder_and_ranks_with_the_second(
     fit: Any, fit_recall: Any, data: Dataset
 ) -> None:
-    tagger, texts = fit("static"), data.test.texts
+    tagger, texts = fit("static"), TextReadings(data.test.texts)
     found, clusters = tagger.top_k(texts, N_LABELS, ONE), fit_recall().top_k(texts, N_RANKED, ONE)
     head, vectors = tagger.network.head, torch.from_numpy(tagger.vectors(texts, ONE))
     rank = (head.bottleneck(vectors) @ head.rank.weight.T).sigmoid().detach().numpy()
@@ -139,7 +143,7 @@ def test_texts_are_trained_on_the_candidates_of_the_trained_recall(
 ) -> None:
     more: dict[str, Any] = {"validation": validation, "validations": 2} if validation else {}
     fixed = fit(kind, **more).network.head.fixed
-    expected = fit_recall(**more).top_k(data.train.texts, N_RANKED, ONE).labels
+    expected = fit_recall(**more).top_k(TextReadings(data.train.texts), N_RANKED, ONE).labels
     kept, held = split_rows(80, TrainingOptions(validation=validation), SEED)
     assert len(held) == 80 * validation
     assert len(np.unique(expected, axis=0)) > 20
@@ -193,8 +197,8 @@ def test_a_stopped_run_goes_on_in_its_stage(
 
     def run(progress: Counted, resume: bool) -> Tagger:
         stages = FolderStages.open(tmp_path / "work", {"kind": kind}, resume)
-        how = given(**FEW, checkpoint_s=1e-9)
-        return scoring(kind).fit(data.train.texts, data.train.labels, *how, Run(LocalEngine(1), progress, stages))
+        often, texts = given(**FEW, checkpoint_s=1e-9), TextReadings(data.train.texts)
+        return scoring(kind).fit(texts, data.train.labels, often, Run(LocalEngine(1), progress, stages))
 
     with pytest.raises(Stopped):
         run(Counted(last), resume=False)
@@ -208,16 +212,16 @@ def test_a_stopped_run_goes_on_in_its_stage(
 def test_a_copy_in_bfloat16_finds_nearly_the_same(fit: Any, data: Dataset) -> None:
     for kind in KINDS:
         tagger = fit(kind)
-        halved = tagger.network.lightened("bf16")
+        halved = tagger.network.quantised("bf16")
         assert {parameter.dtype for parameter in halved.encoder.parameters()} == {torch.bfloat16}
         assert halved.head is tagger.network.head
-        found = top_k_of(halved, tagger.tokens(data.test.texts), 1, tagger.tokeniser.pad_id, SILENT)
-        assert np.mean(found.labels == tagger.top_k(data.test.texts, 1, ONE).labels) > 0.9
+        found = top_k_of(halved, tagger.tokens(TextReadings(data.test.texts), ONE), 1)
+        assert np.mean(found.labels == tagger.top_k(TextReadings(data.test.texts), 1, ONE).labels) > 0.9
 
 
 def test_where_every_label_is_scored_there_is_one_training(data: Dataset, given: Any) -> None:
     every = scoring("dynamic", index=None)
-    tagger = every.fit(data.train.texts, data.train.labels, *given(**FEW), ONE)
+    tagger = every.fit(TextReadings(data.train.texts), data.train.labels, given(**FEW), ONE)
     assert isinstance(tagger.network.head, Dense)
     assert "recall" not in tagger.facts
     assert (every.n_trainings, scoring("static").n_trainings, scoring("frozen").n_trainings) == (1, 2, 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads.table import LabelTable, Loss, TableOptions, Work
+from longtail.nn.heads.table import LabelTable, LabelTableOptions, Loss, Work
 from longtail.types import LabelMatrix
 
 LOSSES: list[Loss] = ["bce", "squared_hinge"]
@@ -31,7 +31,7 @@ def a_batch(seed: int, n_texts: int, n_rows: int, width: int) -> tuple[Tensor, T
 def table_of(n_rows: int, width: int, seed: int = 0, **more: Any) -> LabelTable:
     torch.manual_seed(seed)
     names = {"chunk", "optimizer", "momentum", "storage"}
-    options = TableOptions(**{name: value for name, value in more.items() if name in names})
+    options = LabelTableOptions(**{name: value for name, value in more.items() if name in names})
     made = LabelTable(n_rows, width, options, **{name: value for name, value in more.items() if name not in names})
     if made.bias is not None:
         made.bias.data.normal_()
@@ -188,7 +188,7 @@ def test_a_table_goes_on_from_its_state() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 1000))
-def test_squared_hinge_is_zero_just_where_all_margins_reach_one(seed: int) -> None:  # A.12.6
+def test_squared_hinge_is_zero_just_where_all_margins_reach_one(seed: int) -> None:  # docs/methods/xbert.md#invariant-6
     rng = np.random.default_rng(seed)
     truth = rng.random((3, 4)) < 0.5
     margins = rng.choice([0.5, 1.0, 1.5, 3.0], (3, 4))
@@ -201,7 +201,7 @@ def test_squared_hinge_is_zero_just_where_all_margins_reach_one(seed: int) -> No
     assert bool((gradient[zero] == 0).all())
 
 
-def test_squared_hinge_has_the_gradient_of_its_finite_differences() -> None:  # A.12.6
+def test_squared_hinge_has_the_gradient_of_its_finite_differences() -> None:  # docs/methods/xbert.md#invariant-6
     table = table_of(5, 3, loss="squared_hinge").double()
     vectors, targets = a_batch(2, 4, 5, 3)
     vectors = vectors.double()

@@ -11,16 +11,17 @@ import pyarrow as pa
 import pytest
 import torch
 
-from longtail.engines.local import LocalEngine
 from longtail.labels.buckets import BucketOptions, build_buckets
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
-from longtail.nn.tagger import Tagger
-from longtail.nn.training import TrainingOptions
+from longtail.nn.tagger import NetworkPlan, Tagger
+from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
-from longtail.run import Run
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
+from longtail.text.readings import TextReadings
 from longtail.types import NO_LABEL, LabelMatrix
 
 WORDS = [f"word{label}{letter}" for label in range(20) for letter in "abc"]
@@ -28,8 +29,8 @@ QUICK: dict[str, Any] = {"n_steps": 3, "batch_size": 8, "rate": 1e-2, "decay": 0
 ONE = Run(LocalEngine(1))
 
 
-def table(texts: list[str]) -> pa.Table:
-    return pa.table({"text": pa.array(texts, pa.string())})
+def table(texts: list[str]) -> TextReadings:
+    return TextReadings(pa.table({"text": pa.array(texts, pa.string())}))
 
 
 def labels_of(n_texts: int, n_labels: int = 4) -> LabelMatrix:
@@ -44,8 +45,9 @@ def fit(tiny_encoder: Path) -> Any:
         encoder = TransformerOptions.of(
             {"model": str(tiny_encoder), "pooling": "mean", "dropout": 0.0, "tokens": {"max_tokens": max_tokens}}
         )
-        given = table(texts), labels_of(len(texts)), encoder, make_head or (lambda width: Dense(width, 4))
-        return Tagger.fit(*given, TrainingOptions.of({**QUICK, **more}), run=ONE, start=start)
+        plan = NetworkPlan(encoder, TrainingOptions.of({**QUICK, **more}))
+        make_head = make_head or (lambda width: Dense(width, 4))
+        return Tagger.fit(table(texts), labels_of(len(texts)), plan, make_head, run=ONE, start=start)
 
     return fitted
 

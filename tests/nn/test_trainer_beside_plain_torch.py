@@ -10,15 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from longtail.nn.batches import Plan, steps
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.heads.dense import Dense
-from longtail.nn.heads.table import TableOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
-from longtail.nn.schedules import factor
-from longtail.nn.trainer import Trainer
-from longtail.nn.training import TrainingOptions
-from longtail.run import Run
+from longtail.nn.training.batches import Plan, steps
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.schedules import factor
+from longtail.nn.training.trainer import Trainer
+from longtail.run.run import Run
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import tokenise
 from longtail.types import LabelMatrix
 
@@ -27,7 +28,7 @@ N_TEXTS, N_LABELS, N_STEPS, SIZE = 60, 30, 25, 8
 
 def an_encoder(folder: Path) -> Transformer:
     options = TransformerOptions.of({"model": str(folder), "n_layers": 2, "dropout": 0.0})
-    return Transformer.create(options, pa.table({"text": ["a"]}))
+    return Transformer.create(options, TextReadings.of(["a"]))
 
 
 def test_a_network_learns_as_in_plain_torch(tiny_encoder: Path) -> None:
@@ -36,7 +37,7 @@ def test_a_network_learns_as_in_plain_torch(tiny_encoder: Path) -> None:
     labels = LabelMatrix.from_lists([rng.choice(N_LABELS, rng.integers(0, 4), False).tolist() for _ in texts], N_LABELS)
     ours, theirs = an_encoder(tiny_encoder), an_encoder(tiny_encoder)
     tokens = tokenise(pa.table({"text": texts}), ours.tokeniser)
-    head = Dense(ours.width, N_LABELS, TableOptions(chunk=7))
+    head = Dense(ours.width, N_LABELS, LabelTableOptions(chunk=7))
     layer = nn.Linear(ours.width, N_LABELS)
     with torch.no_grad():
         layer.weight.copy_(head.table.weight)

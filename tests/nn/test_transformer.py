@@ -15,18 +15,19 @@ from transformers import AutoModel
 
 from longtail.errors import ConfigError
 from longtail.nn.batch import Batch
-from longtail.nn.devices import compile_layers
 from longtail.nn.encoders.bert_layer import FAMILIES as BERT_LAYERS
 from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.network import Network
 from longtail.nn.prediction import top_k_of
 from longtail.nn.state import to_arrays, to_tensors
-from longtail.nn.trainer import Trainer
-from longtail.nn.training import TrainingOptions
+from longtail.nn.training.devices import compile_layers
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.trainer import Trainer
 from longtail.persist import Folder, write_folder
-from longtail.run import Run
+from longtail.run.run import Run
 from longtail.text.pieces import Pieces
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows, tokenise
 from longtail.types import LabelMatrix
 
@@ -165,7 +166,7 @@ def test_computing_states_again_gives_the_same_vectors_and_gradients(family: str
 
 
 def test_an_encoder_that_cannot_compute_states_again_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"encoder.checkpointing: xlnet cannot .*micro_batch"):
+    with pytest.raises(ConfigError, match=r"encoder.checkpointing: xlnet does not .*micro_batch"):
         an_encoder("xlnet", checkpointing=True)
 
 
@@ -184,26 +185,26 @@ def test_dropout_is_set_wherever_the_encoder_has_some(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "modernbert"])
 @torch.no_grad()
-def test_dropout_of_attention_alone_drops_attention_weights_alone(family: str) -> None:
-    from longtail.nn.encoders.transformer import _of_attention, _set_dropout
+def test_dropoutis_of_attention_alone_drops_attention_weights_alone(family: str) -> None:
+    from longtail.nn.encoders.transformer import is_of_attention, set_dropout
 
     encoder = an_encoder(family)
     given = padded(encoder)
     quiet = encoder(*given)
     set_dropout(encoder, 0.0)
-    _set_dropout(encoder.model, 0.9, _of_attention(encoder.model))
+    set_dropout(encoder.model, 0.9, is_of_attention(encoder.model))
     encoder.train()
     assert not torch.allclose(encoder(*given), quiet)
     others = [module for name, module in encoder.named_modules() if "output" in name.lower() and hasattr(module, "p")]
     assert all(module.p == 0.0 for module in others)
-    _set_dropout(encoder.model, 0.0, _of_attention(encoder.model))
+    set_dropout(encoder.model, 0.0, is_of_attention(encoder.model))
     assert torch.equal(encoder(*given), quiet)
 
 
 def set_dropout(encoder: Transformer, share: float) -> None:
-    from longtail.nn.encoders.transformer import _set_dropout
+    from longtail.nn.encoders.transformer import set_dropout
 
-    _set_dropout(encoder.model, share)
+    set_dropout(encoder.model, share)
 
 
 @every_family
@@ -250,6 +251,15 @@ def test_the_pooler_of_an_encoder_is_used_as_it_is() -> None:
     assert an_encoder("bert").model.pooler is None  # no weights that nothing reads
 
 
+@pytest.mark.parametrize("family", ["xlnet", "electra", "distilbert", "modernbert"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+@torch.no_grad()
+def test_an_encoder_without_a_pooler_is_read_at_its_mark(family: str, n_layers: int) -> None:
+    encoder, at_mark = (an_encoder(family, pooling=pooling, n_layers=n_layers) for pooling in ("pooler", "cls"))
+    assert encoder.width == at_mark.width
+    assert torch.equal(encoder(*padded(encoder)), at_mark(*padded(at_mark)))
+
+
 @every_family
 @pytest.mark.parametrize("n_trained", [0, 1, 3])
 def test_only_the_last_layers_are_trained_where_that_is_asked_for(family: str, n_trained: int) -> None:
@@ -272,7 +282,7 @@ def test_more_layers_than_there_are_is_an_error() -> None:
 
 def test_texts_are_as_long_as_the_encoder_has_positions(tiny_encoder: Path) -> None:
     options = TransformerOptions.of({"model": str(tiny_encoder)})
-    encoder = Transformer.create(options, TEXTS)
+    encoder = Transformer.create(options, TextReadings(TEXTS))
     assert encoder.tokeniser.max_tokens == 62
     (ids,), n_cut = encoder.tokeniser.encode([" ".join(["word1a"] * 100)])
     assert len(ids) == 62
@@ -290,7 +300,7 @@ def test_the_longest_text_fits_and_one_more_token_would_not(family: str, tmp_pat
     AutoModel.from_config(config).save_pretrained(tmp_path)
     marks = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     PreTrainedTokenizerFast(tokenizer_object=pieces(family)._tokenizer, **marks).save_pretrained(tmp_path)
-    encoder = Transformer.create(TransformerOptions.of({"model": str(tmp_path)}), TEXTS).eval()
+    encoder = Transformer.create(TransformerOptions.of({"model": str(tmp_path)}), TextReadings(TEXTS)).eval()
     (ids,), _ = encoder.tokeniser.encode([" ".join(["cat"] * 1000)])
     known = {"roberta": 30 - 0 - 1, "mpnet": 30 - 2, "bert": 30, "xlnet": 512}
     assert len(ids) == known[family]
@@ -307,7 +317,7 @@ def test_a_last_layer_of_the_first_token_alone_has_the_values_and_gradients_of_a
     whole.load_state_dict(short.state_dict())
     assert short.layers()[-1].alone and not short.layers()[0].alone
     assert not whole.layers()[-1].alone
-    whole.options = short.options
+    whole.options, whole.pooling = short.options, short.pooling
     ids, mask = padded(short)
     found, expected = short(ids, mask), whole(ids, mask)
     assert found.detach() == pytest.approx(expected.detach(), abs=1e-6)
@@ -371,7 +381,7 @@ def test_a_network_that_is_given_packed_texts_learns_what_padded_ones_teach(micr
         torch.manual_seed(1)
         network = Network(encoder, Dense(encoder.width, 5))
         Trainer(network, TrainingOptions.of(asked), 0, Run()).fit(tokens, labels, 0, 30)  # a batch is all texts
-        found.append(top_k_of(network, tokens, 5, 0))
+        found.append(top_k_of(network, tokens, 5))
     assert (found[0].labels == found[1].labels).mean() > 0.95
     assert np.sort(found[0].scores) == pytest.approx(np.sort(found[1].scores), abs=2e-3)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
 from longtail.nn.heads import tree as tree_module
-from longtail.nn.heads.base import Step
+from longtail.nn.heads.base import HeadInputs, Step
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.rows import Touches
 from longtail.types import LabelMatrix
@@ -70,7 +70,7 @@ def test_loss_and_gradients_are_those_of_autograd(seed: int, share: float, at_on
     given_vectors = vectors.clone().requires_grad_()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree_module, "_NUMBERS_AT_ONCE", at_once)
-        loss = head.loss(given_vectors, targets, share, show=True)
+        loss = head.loss(HeadInputs(given_vectors), targets, share, show=True)
     loss.backward()
     assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
     assert torch.allclose(given_vectors.grad, leaf.grad, atol=1e-5)
@@ -83,12 +83,12 @@ def test_a_loss_that_is_not_shown_teaches_the_same_and_one_without_gradients_or_
     found = []
     for show in (True, False):
         given_vectors = vectors.clone().requires_grad_()
-        head.loss(given_vectors, targets, show=show).backward()
+        head.loss(HeadInputs(given_vectors), targets, show=show).backward()
         found.append(given_vectors.grad)
     assert torch.equal(*found)
     head.forget()
     with torch.no_grad():
-        head.loss(vectors, targets)
+        head.loss(HeadInputs(vectors), targets)
     before = head.nodes.weight.clone()
     head.step(Step({"head": 1.0}))
     assert torch.equal(head.nodes.weight, before)
@@ -105,7 +105,7 @@ def test_the_best_labels_are_those_of_all_leaves(seed: int, k: int, beam: int, a
     head, vectors = a_tree(seed, beam=beam), a_batch(seed)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree_module, "_NUMBERS_AT_ONCE", at_once)
-        scores, labels = head.top_k(vectors, k)
+        scores, labels = head.top_k(HeadInputs(vectors), k)
     expected, best = all_scores(head, vectors).sort(dim=1, descending=True, stable=True)
     assert torch.equal(labels, best[:, :k])
     assert torch.allclose(scores, expected[:, :k].exp(), atol=1e-6)
@@ -118,27 +118,27 @@ def test_a_narrow_beam_alone_may_miss_the_best_label() -> None:
     for exact in (True, False):
         head = Tree(1, index, TreeHeadOptions(beam=1, exact=exact))
         head.nodes.weight.data[:, -1] = torch.tensor([1.0, 0.9, -3, -3, 3, -3, 0])
-        missed.append(head.top_k(torch.zeros(1, 1), 1)[1].item() != 2)
+        missed.append(head.top_k(HeadInputs(torch.zeros(1, 1)), 1)[1].item() != 2)
     assert missed == [False, True]
-    scores, labels = Tree(1, index, TreeHeadOptions(beam=1, exact=False)).top_k(torch.zeros(1, 1), 3)
+    scores, labels = Tree(1, index, TreeHeadOptions(beam=1, exact=False)).top_k(HeadInputs(torch.zeros(1, 1)), 3)
     assert labels.tolist() == [[0, 1, -1]]
     assert scores.tolist() == [[0.25, 0.25, -torch.inf]]
 
 
 def test_equal_scores_come_by_label() -> None:
     index = LabelIndex((np.array([0, 0, 0], np.int32), np.array([2, 1, 0, 2, 1, 0], np.int32)))
-    assert Tree(WIDTH, index).top_k(torch.ones(2, WIDTH), 6)[1].tolist() == [[0, 1, 2, 3, 4, 5]] * 2
+    assert Tree(WIDTH, index).top_k(HeadInputs(torch.ones(2, WIDTH)), 6)[1].tolist() == [[0, 1, 2, 3, 4, 5]] * 2
 
 
 def test_a_tree_starts_from_how_often_nodes_are_right() -> None:
     index = LabelIndex((np.array([0, 0], np.int32), np.array([0, 0, 1, 1], np.int32)))
     head = Tree(WIDTH, index)
-    head.begin(LabelMatrix.from_lists([[2], [2], [2, 3], [0]], 4))
-    scores, labels = head.top_k(torch.zeros(1, WIDTH), 4)
+    head.init_from_labels(LabelMatrix.from_lists([[2], [2], [2, 3], [0]], 4))
+    scores, labels = head.top_k(HeadInputs(torch.zeros(1, WIDTH)), 4)
     assert labels[0, 0] == 2
     assert scores[0, 0] == pytest.approx(3.5 / 5 * 3.5 / 4)
     plain = Tree(WIDTH, index, TreeHeadOptions(prior=False))
-    plain.begin(LabelMatrix.from_lists([[2]], 4))
+    plain.init_from_labels(LabelMatrix.from_lists([[2]], 4))
     assert not plain.nodes.weight.any()
 
 

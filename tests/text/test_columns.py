@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
-from longtail.text import columns as module
-from longtail.text.columns import bytes_of, bytes_of_text, columns_of, spans_of
+from longtail.run.local import LocalEngine
+from longtail.text.columns import SPAN_BYTES, SharedColumns, bytes_of, bytes_of_text, columns_of, spans_of
 from longtail.text.fields import FieldOptions, blocks_of
 
 few = settings(max_examples=100, deadline=None)
@@ -53,11 +53,7 @@ def test_bytes_are_arrows_own() -> None:
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 50))
 def test_spans_cover_all_rows_and_are_not_long(sizes: list[int], span_bytes: int) -> None:
     column = pa.chunked_array([["x" * size for size in sizes]], pa.string())
-    original, module.SPAN_BYTES = module.SPAN_BYTES, span_bytes
-    try:
-        spans = spans_of([column])
-    finally:
-        module.SPAN_BYTES = original
+    spans = spans_of([column], span_bytes)
     assert [row for span in spans for row in span] == list(range(len(sizes)))
     assert all(len(span) for span in spans)
     # At most the span's bytes and the text that ends it.
@@ -66,8 +62,16 @@ def test_spans_cover_all_rows_and_are_not_long(sizes: list[int], span_bytes: int
     )
 
 
+def test_shared_columns_are_the_same_texts() -> None:
+    whole = pa.chunked_array([["a", "bc", ""], [], ["größe", "x"]], pa.string())
+    columns = [whole, whole.slice(1, 3), pa.chunked_array([], pa.string()), pa.chunked_array([[""]], pa.string())]
+    opened = SharedColumns.of(columns, LocalEngine(1)).open()
+    assert [column.to_pylist() for column in opened] == [column.to_pylist() for column in columns]
+    assert opened[0].chunk(0).buffers()[2].address == whole.chunk(0).buffers()[2].address  # not copied
+
+
 def test_spans_count_the_bytes_of_all_columns() -> None:
-    short, long = (pa.chunked_array([["x" * size] * 4]) for size in (1, module.SPAN_BYTES))
+    short, long = (pa.chunked_array([["x" * size] * 4]) for size in (1, SPAN_BYTES))
     assert len(spans_of([short])) == 1
     assert len(spans_of([short, long])) == 4
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
-from longtail.text import joined
 from longtail.text.joined import with_embeddings
 
 N_COLUMNS = 11
@@ -55,11 +54,10 @@ def test_the_result_is_rows_as_kernels_want_them() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 30, 1 << 20])
-def test_a_text_gets_the_same_features_alone_as_among_others(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_gets_the_same_features_alone_as_among_others(at_once: int) -> None:
     x, e = Rows.of(rows(40)), embeddings(40, 9)
     whole = with_embeddings(x, e)
-    monkeypatch.setattr(joined, "_ENTRIES_AT_ONCE", at_once)
-    again = with_embeddings(x, e)
+    again = with_embeddings(x, e, at_once=at_once)
     np.testing.assert_array_equal(again.values, whole.values)
     np.testing.assert_array_equal(again.indices, whole.indices)
     for text in range(40):
@@ -85,7 +83,7 @@ def test_inputs_are_left_alone() -> None:
 
 @pytest.mark.parametrize("shape", [(8, 4), (10, 4), (9,)])
 def test_embeddings_of_other_texts_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(DataError, match=r"shape \(9, d\), one a text, got"):
+    with pytest.raises(DataError, match=r"shape \(9, d\), one per text, got"):
         with_embeddings(Rows.of(rows(9)), np.ones(shape, np.float32))
 
 

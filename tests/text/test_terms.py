@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import DataError
-from longtail.text import terms as module
 from longtail.text.columns import Bytes, bytes_of
 from longtail.text.fields import FieldOptions
-from longtail.text.terms import Analysis, TermCounter, merge
+from longtail.text.terms import Analysis, TermCounter, choose_terms
 
 
 def as_bytes(texts: list[str]) -> Bytes:
@@ -36,11 +35,10 @@ def counted_as_lists(counter: TermCounter, texts: list[str]) -> list[dict[str, i
     ]
 
 
-def test_a_counter_grows_as_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FIRST_TERMS", 2)
+def test_a_counter_grows_as_it_must() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(f"größe{n}" * 5 for n in rng.integers(0, 300, 20)) for _ in range(50)]
-    found = counted_as_lists(counter_of([]), texts)
+    found = counted_as_lists(TermCounter(Analysis.of(FieldOptions()), 2), texts)
     assert found == [{word: text.split().count(word) for word in text.split()} for text in texts]
 
 
@@ -55,20 +53,23 @@ def test_counters_merge_to_what_one_counter_finds(parts: list[list[str]], max_fe
     if not one.n_terms:
         return
     names = [counter.terms.to_pylist() for counter in counters]
-    table, terms, df, features = merge(list(counters), options, len(everything))
-    own_table, own_terms, own_df, _own_features = merge([one], options, len(everything))
+    joined = counter_of([], options)
+    ids = [joined.absorb(counter.found()) for counter in counters]
+    assert [[joined.terms.to_pylist()[at] for at in own] for own in ids] == names
+    table, terms, df, features = choose_terms(joined, options, len(everything))
+    own_table, own_terms, own_df, _own_features = choose_terms(one, options, len(everything))
     assert terms.to_pylist() == own_terms.to_pylist()
     assert df.tolist() == own_df.tolist()
     assert all(np.array_equal(left, right) for left, right in zip(table.table, own_table.table, strict=True))
-    for mine, own in zip(names, features, strict=True):
-        assert [terms.to_pylist()[feature] for feature in own if feature >= 0] == [
+    for mine, own in zip(names, ids, strict=True):
+        assert [terms.to_pylist()[feature] for feature in features[own] if feature >= 0] == [
             name for name in mine if name in terms.to_pylist()
         ]
 
 
 def test_features_are_ordered_by_falling_document_frequency_then_by_term() -> None:
     texts = ["zz yy xx", "zz yy ww", "zz xx", "vv vv vv"]
-    _, terms, df, _ = merge([counter_of(texts)], FieldOptions(min_df=1), len(texts))
+    _, terms, df, _ = choose_terms(counter_of(texts), FieldOptions(min_df=1), len(texts))
     assert terms.to_pylist() == ["zz", "xx", "yy", "vv", "ww"]
     assert df.tolist() == [3, 2, 2, 1, 1]
 
@@ -76,7 +77,7 @@ def test_features_are_ordered_by_falling_document_frequency_then_by_term() -> No
 def test_max_features_keeps_the_terms_that_occur_most_often() -> None:
     texts = ["zz yy xx", "zz yy ww", "zz xx", "vv vv vv vv"]
     options = FieldOptions(min_df=1, max_features=3)
-    _, terms, _, _ = merge([counter_of(texts)], options, len(texts))
+    _, terms, _, _ = choose_terms(counter_of(texts), options, len(texts))
     assert terms.to_pylist() == ["zz", "xx", "vv"]  # vv: four times, zz: three, xx before yy: two
 
 
@@ -88,28 +89,28 @@ def test_document_frequency_is_bounded_by_count_or_share(min_df: float, max_df: 
     texts = ["dd cc bb aa", "dd cc bb", "dd cc", "dd", "", ""]
     options = FieldOptions(min_df=min_df, max_df=max_df)
     texts = texts[:4] if max_df == 0.75 else texts
-    _, terms, _, _ = merge([counter_of(texts)], options, len(texts))
+    _, terms, _, _ = choose_terms(counter_of(texts), options, len(texts))
     assert " ".join(terms.to_pylist()) == expected
 
 
 def test_auto_keeps_every_term_where_none_occurs_twice() -> None:
-    _, terms, _, _ = merge([counter_of(["bb aa", "cc"])], FieldOptions(), 2)
+    _, terms, _, _ = choose_terms(counter_of(["bb aa", "cc"]), FieldOptions(), 2)
     assert terms.to_pylist() == ["aa", "bb", "cc"]
 
 
 def test_nothing_left_says_which_option_to_relax() -> None:
     with pytest.raises(DataError, match=r"none of 3 terms .*min_df=2 drops 3 .*max_df=1.0 0; lower min_df or raise"):
-        merge([counter_of(["bb aa", "cc"])], FieldOptions(min_df=2), 2)
+        choose_terms(counter_of(["bb aa", "cc"]), FieldOptions(min_df=2), 2)
     with pytest.raises(DataError, match=r"column 'text', words 1–1.* max_df=1 1; lower"):
-        merge([counter_of(["aa", "aa"])], FieldOptions(min_df=1, max_df=1), 2)
+        choose_terms(counter_of(["aa", "aa"]), FieldOptions(min_df=1, max_df=1), 2)
 
 
 def test_texts_without_terms_say_so() -> None:
     with pytest.raises(DataError, match=r"got none \(column 'text'"):
-        merge([counter_of(["", "a b"])], FieldOptions(), 2)
+        choose_terms(counter_of(["", "a b"]), FieldOptions(), 2)
     with pytest.raises(DataError, match="got none but stop words"):
         options = FieldOptions(stop_words="english")
-        merge([counter_of(["the", "of it"], options)], options, 2)
+        choose_terms(counter_of(["the", "of it"], options), options, 2)
 
 
 def test_stop_words_are_read_like_texts() -> None:

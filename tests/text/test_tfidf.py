@@ -16,11 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError, ModelFormatError, NotFittedError
 from longtail.kernels.native import tokens
 from longtail.persist import Folder, write_folder
-from longtail.text import columns
+from longtail.run.local import LocalEngine
+from longtail.run.run import Run
 from longtail.text.fields import FieldOptions, TfidfOptions
 from longtail.text.tfidf import Tfidf
 
@@ -150,16 +150,14 @@ def arrays_of(model: Tfidf, matrix: sp.csr_matrix) -> list[bytes]:
     return [array.tobytes() for array in (matrix.indptr, matrix.indices, matrix.data, model.idf_, *tables)]
 
 
-def test_any_number_of_threads_and_any_spans_give_the_same_bits(
-    many: pa.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_number_of_threads_and_any_spans_give_the_same_bits(many: pa.Table) -> None:
     results, names = [], []
     for n_threads, span_bytes in ((1, 1 << 20), (1, 300), (2, 300), (5, 77)):
-        monkeypatch.setattr(columns, "SPAN_BYTES", span_bytes)
-        model, engine = tfidf(*BLOCKS), LocalEngine(n_threads)
-        results.append(arrays_of(model, model.fit_transform(many, engine)))
-        results.append(arrays_of(model, model.transform(many, engine)))
-        results.append(arrays_of(*(lambda own: (own, own.transform(many)))(tfidf(*BLOCKS).fit(many, engine))))
+        model, run = tfidf(*BLOCKS), Run(LocalEngine(n_threads))
+        results.append(arrays_of(model, model.fit_transform(many, run, span_bytes=span_bytes)))
+        results.append(arrays_of(model, model.transform(many, run, span_bytes=span_bytes)))
+        fitted = tfidf(*BLOCKS).fit(many, run, span_bytes=span_bytes)
+        results.append(arrays_of(fitted, fitted.transform(many)))
         names.append(model.feature_names())
     assert all(result == results[0] for result in results)
     assert all(own == names[0] for own in names)
@@ -316,6 +314,6 @@ def test_progress_counts_the_texts() -> None:
 
     for use in ("fit", "fit_transform", "transform"):
         watcher = Watcher()
-        getattr(Tfidf().fit(table(TEXTS)), use)(table(TEXTS), progress=watcher)
+        getattr(Tfidf().fit(table(TEXTS)), use)(table(TEXTS), run=Run(progress=watcher))
         assert watcher.steps == [("features", len(TEXTS))]
         assert watcher.done == len(TEXTS)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.stages import FolderStages
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
 from longtail.text.tokens import TokenOptions, TokenRows, tokenise
 
 LISTS = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=8)
@@ -76,7 +77,7 @@ def test_many_texts_are_done_in_portions_that_tell_how_far_they_are() -> None:
 
     texts = [chr(97 + i % 26) * (i % 7) for i in range(2500)]
     tokeniser = Characters()
-    found = tokenise(table(texts), tokeniser, progress=Watched())
+    found = tokenise(table(texts), tokeniser, run=Run(progress=Watched()))
     assert done == [1024, 1024, 452]
     assert lists_of(found) == [[ord(c) for c in text[:5]] or [0] for text in texts]
     assert found.n_cut == sum(len(text) > 5 for text in texts)
@@ -84,8 +85,8 @@ def test_many_texts_are_done_in_portions_that_tell_how_far_they_are() -> None:
 
 def test_a_stage_is_made_once(tmp_path: Path) -> None:
     stages, tokeniser = FolderStages.open(tmp_path / "work", {}, resume=False), Characters()
-    first = tokenise(table(["ab", "abcdefg"]), tokeniser, stages=stages)
-    again = tokenise(table(["ab", "abcdefg"]), tokeniser, stages=FolderStages(tmp_path / "work"))
+    first = tokenise(table(["ab", "abcdefg"]), tokeniser, run=Run(stages=stages))
+    again = tokenise(table(["ab", "abcdefg"]), tokeniser, run=Run(stages=FolderStages(tmp_path / "work")))
     assert tokeniser.n_calls == 1
     assert lists_of(again) == lists_of(first)
     assert again.n_cut == 1

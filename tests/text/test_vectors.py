@@ -16,7 +16,7 @@ import zstandard
 from longtail.errors import ConfigError, DataError
 from longtail.methods import create_method
 from longtail.text.tokens import TokenOptions, TokenRows, tokenise
-from longtail.text.vectors import WordVectorOptions, WordVectors, trained_vectors, word_vectors
+from longtail.text.vectors import WordVectorOptions, WordVectors, count_contexts, trained_vectors, word_vectors
 from longtail.text.words import PAD, UNKNOWN, WordOptions, WordTokeniser
 
 KNOWN = {"cat": [0.25, -1.5, 3.0], ".": [9.0, 8.0, 7.0], 'q"\\ü': [0.5, 0.0, -0.5], "dog": [1.0, 2.0, 3.0]}
@@ -65,7 +65,7 @@ FILES: dict[str, Callable[[Path], None]] = {
 
 
 def read(path: Path, words: list[str] = WORDS, seed: int = 0, **options: Any) -> WordVectors:
-    return word_vectors(words, WordVectorOptions(source=str(path), **options), seed)
+    return word_vectors(words, WordVectorOptions(source=str(path), **options), seed=seed)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -130,10 +130,10 @@ def test_bad_files_are_named_with_the_place_and_what_was_expected(
 
 def test_arrays_need_their_words_and_the_right_shape(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.ones((2, 3)))
-    with pytest.raises(DataError, match=r"needs its words, one a line, beside it: v\.txt or words\.txt"):
+    with pytest.raises(DataError, match=r"needs its words, one per line, beside it: v\.txt or words\.txt"):
         read(tmp_path / "v.npy")
     (tmp_path / "words.txt").write_text("dog\n")
-    with pytest.raises(DataError, match=r"words.txt must have 2 words, one a row of v.npy, got 1"):
+    with pytest.raises(DataError, match=r"words.txt must have 2 words, one per row of v.npy, got 1"):
         read(tmp_path / "v.npy")
     (tmp_path / "vocab").write_text("ignored, words.txt comes first\n")
     (tmp_path / "words.txt").write_text("dog 17\ncat 3\n")
@@ -201,7 +201,7 @@ def tokens_of(n_texts: int, seed: int = 0) -> tuple[WordTokeniser, TokenRows]:
 def test_vectors_of_the_texts_bring_words_of_a_subject_together() -> None:
     tokeniser, rows = tokens_of(100)
     options = WordVectorOptions(source="train", width=8, window=3)
-    made = word_vectors(tokeniser.words, options, 0, lambda: rows)
+    made = word_vectors(tokeniser.words, options, tokens=lambda: rows)
     assert made.table.shape == (tokeniser.n_ids, 8)
     assert made.n_found == len(tokeniser.words) - 1
     assert not made.table[PAD].any()
@@ -212,13 +212,11 @@ def test_vectors_of_the_texts_bring_words_of_a_subject_together() -> None:
     a, b = (np.array([of[f"{subject}{number}"] for number in range(10)]) for subject in "ab")
     assert (a @ a.T).min() > (a @ b.T).max()
     assert (b @ b.T).min() > (a @ b.T).max()
-    again = word_vectors(tokeniser.words, options, 0, lambda: rows)
+    again = word_vectors(tokeniser.words, options, tokens=lambda: rows)
     np.testing.assert_array_equal(made.table, again.table)
 
 
-def test_the_counts_behind_trained_vectors_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from longtail.text import vectors
-
+def test_the_counts_behind_trained_vectors_are_those_of_a_plain_loop() -> None:
     tokeniser, rows = tokens_of(12)
     options = WordVectorOptions(window=2, n_contexts=6)
     expected = np.zeros((tokeniser.n_ids, 8))
@@ -229,8 +227,7 @@ def test_the_counts_behind_trained_vectors_are_those_of_a_plain_loop(monkeypatch
                 if context < 8:
                     expected[word, context] += 1
     for at_once in (1 << 22, 50):  # in one go, and in several
-        monkeypatch.setattr(vectors, "_TOKENS_AT_ONCE", at_once)
-        np.testing.assert_array_equal(vectors._neighbours(rows, tokeniser.n_ids, options).toarray(), expected)
+        np.testing.assert_array_equal(count_contexts(rows, tokeniser.n_ids, options, at_once).toarray(), expected)
 
 
 def test_vectors_can_be_wider_than_there_are_words_and_texts_may_be_too_short_for_any() -> None:

@@ -1,4 +1,4 @@
-"""Words as tokens: what a word is, which words are kept, and what a text becomes (methods.md 0.4)."""
+"""Words as tokens: what a word is, which words are kept, and what a text becomes (docs/methods/shared.md#words)."""
 
 from __future__ import annotations
 

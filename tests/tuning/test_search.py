@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,6 @@ def test_a_trial_that_fails_is_kept_and_the_others_go_on(data: Dataset) -> None:
 
 
 def test_without_optuna_it_is_said_what_to_install(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longtail.tuning.search.find_spec", lambda name: None if name == "optuna" else find_spec(name))
+    monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'longtail\[tune\]'"):
         tune(create_method("linear"), data, SPACE)

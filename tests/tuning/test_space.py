@@ -30,7 +30,7 @@ def test_choices_and_ranges_are_read() -> None:
         ("rate", "must be option=values"),
         ("=3,4", "must be option=values"),
         ("rate=", "must be option=values"),
-        ("rate=3", "there must be two values to try, got '3'; one is set with --set"),
+        ("rate=3", "there must be two values to try, got '3'; one is set with `settings`"),
         ("rate=a..b", "from number to number"),
         ("rate=2..1", "a range must go up, got '2..1'"),
         ("rate=0..1:log", "a range must go up, from above 0 with :log"),
@@ -58,5 +58,5 @@ def test_what_is_tried_by_default_can_be_set(method: str) -> None:
 
 def test_every_method_has_something_to_try() -> None:
     assert all(default_space(method) for method in METHODS.names())
-    with pytest.raises(ConfigError, match="nothing is known to try for method 'mine'; say what with --try"):
+    with pytest.raises(ConfigError, match="nothing is known to try for method 'mine'; say what with `tries`"):
         default_space("mine")

@@ -1,21 +1,22 @@
-"""`longtail demo`: the first minute. Trains on the bundled data set, measures, and shows what came out."""
+"""`longtail demo`: train on the bundled data set, measure, and show the result."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.flags import Quiet
-from longtail.cli.screen import Screen, in_bytes, in_seconds
+from longtail.cli.flags import Quiet, option, with_flags
+from longtail.cli.predict import show_suggestions
+from longtail.cli.screen import Screen
+from longtail.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     from longtail.evaluation import Evaluation
-    from longtail.methods.base import Suggestion
 
-DATA = "debtags"
+DATA = "debtags-sample"
 N_SAMPLES = 3
 EXCERPT = 220
 SHOWN_METRICS = {
@@ -26,13 +27,14 @@ SHOWN_METRICS = {
 }
 
 DemoText = Annotated[str, typer.Argument(metavar="TEXT", help="A text of your own to be tagged.")]
-DemoOut = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the model and the report go.")]
+DemoOut = Annotated[Path, option("Where the model and the report go.", "FOLDER", "--out", "-o")]
 
 
+@with_flags
 def demo(
     text: DemoText = "a text editor for gnome", out: DemoOut = Path("longtail-demo"), quiet: Quiet = False
 ) -> None:
-    """Train on the bundled data set, measure, and tag a text: takes seconds."""
+    """Train on the bundled data set, measure, and tag a text; takes seconds."""
     from longtail.data.load import load_dataset
     from longtail.evaluation import evaluate_model
     from longtail.methods import create_method
@@ -41,10 +43,10 @@ def demo(
     from longtail.report.contents import folder_bytes
 
     screen = Screen(quiet)
-    paper = screen.paper
+    console = screen.console
     dataset = load_dataset(DATA, progress=screen.progress)
     train, dev = dataset.train, dataset.dev
-    paper.print(
+    console.print(
         f"[bold]{DATA}[/bold]: {len(train):,} descriptions of Debian packages, "
         f"{len(dataset.vocabulary):,} labels that say what a package is and what it is for"
     )
@@ -54,55 +56,46 @@ def demo(
     place = out / "model"
     model.save(place)
     size = in_bytes(folder_bytes(place))
-    paper.print(f"trained in [bold]{in_seconds(trained_s)}[/bold], saved in {place} ({size})\n")
+    console.print(f"trained in [bold]{in_seconds(trained_s)}[/bold], saved in {place} ({size})\n")
 
-    found = evaluate_model(model, dev, bootstrap=BootstrapOptions(), progress=screen.progress)
-    paper.print(f"[bold]on {len(dev):,} packages that it has not seen[/bold]")
+    evaluation = evaluate_model(model, dev, bootstrap=BootstrapOptions(), progress=screen.progress)
+    console.print(f"[bold]on {len(dev):,} packages that it has not seen[/bold]")
     for name, about in SHOWN_METRICS.items():
-        paper.print(f"  {name:<7} [bold cyan]{100 * found.metrics.values[name]:5.1f}[/bold cyan]  {about}")
-    paper.print("\n[bold]some of them[/bold]  ([green]right[/green], [dim]not among the true labels[/dim])")
-    for row in _samples(found):
-        _show_text(screen, found, row)
-    paper.print(f"[bold]your text:[/bold] {text}", soft_wrap=True)
-    for suggestion in model.predict([text])[0]:
-        _show_suggestion(screen, suggestion)
-    files = write_report(make_report(model, found, DATA, "dev", place), out)
-    paper.print(f"\n[bold]report[/bold]      {files['report.html'].resolve()}", soft_wrap=True)
-    paper.print(f"[bold]next[/bold]        echo 'play chess' | longtail predict {place}", soft_wrap=True)
-    paper.print("            longtail train YOUR.csv --out MODEL --hold-out   (columns text, labels)", soft_wrap=True)
+        console.print(f"  {name:<7} [bold cyan]{100 * evaluation.metrics.values[name]:5.1f}[/bold cyan]  {about}")
+    console.print("\n[bold]some of them[/bold]  ([green]right[/green], [dim]not among the true labels[/dim])")
+    for row in _samples(evaluation):
+        _show_text(screen, evaluation, row)
+    show_suggestions(screen, f"your text: {text}", model.predict([text])[0])
+    files = write_report(make_report(model, evaluation, DATA, "dev", place), out)
+    console.print(f"[bold]report[/bold]      {files['report.html'].resolve()}", soft_wrap=True)
+    console.print(f"[bold]next[/bold]        echo 'play chess' | longtail predict {place}", soft_wrap=True)
+    console.print("            longtail train YOUR.csv --out MODEL --hold-out   (columns text, labels)", soft_wrap=True)
 
 
-def _samples(found: Evaluation) -> list[int]:
-    """Texts with something to see: a handful of true labels."""
+def _samples(evaluation: Evaluation) -> list[int]:
+    """Return some texts with four to seven true labels."""
     import numpy as np
 
-    true = found.truth.labels_per_text()
+    true = evaluation.truth.labels_per_text()
     several = np.flatnonzero((true >= 4) & (true <= 7))
     drawn: list[int] = np.random.default_rng(4).permutation(several)[:N_SAMPLES].tolist()
     return drawn
 
 
-def _show_text(screen: Screen, found: Evaluation, row: int) -> None:
+def _show_text(screen: Screen, evaluation: Evaluation, row: int) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    text = " ".join(str(found.split.texts["text"][row].as_py()).split())
-    names, true = found.vocabulary.names, set(found.truth[row].tolist())
-    labels: list[int] = found.predicted.labels[row, :5].tolist()
+    text = " ".join(str(evaluation.split.texts["text"][row].as_py()).split())
+    names, true = evaluation.vocabulary.names, set(evaluation.truth[row].tolist())
+    labels: list[int] = evaluation.predicted.labels[row, :5].tolist()
     shown = Text(f"{text[:EXCERPT]}{' …' if len(text) > EXCERPT else ''}", style="italic")
-    screen.paper.print(Padding(shown, (0, 0, 0, 2)))
+    screen.console.print(Padding(shown, (0, 0, 0, 2)))
     shown = Text()
     for number, label in enumerate(labels):
         shown.append("  ·  " if number else "").append(names[label], style="green" if label in true else "dim")
-    screen.paper.print(Padding(shown, (0, 0, 0, 4)))
+    screen.console.print(Padding(shown, (0, 0, 0, 4)))
     missed = [names[label] for label in sorted(true - set(labels))]
     if missed:
-        screen.paper.print(Padding(Text("missed: " + "  ·  ".join(missed), style="dim"), (0, 0, 0, 4)))
-    screen.paper.print()
-
-
-def _show_suggestion(screen: Screen, suggestion: Suggestion) -> None:
-    from rich.text import Text
-
-    line: Any = Text(f"  {suggestion.score:.2f}  ", style="cyan")
-    screen.paper.print(line.append(suggestion.name, style="default").append(f"  {suggestion.id}", style="dim"))
+        screen.console.print(Padding(Text("missed: " + "  ·  ".join(missed), style="dim"), (0, 0, 0, 4)))
+    screen.console.print()

@@ -1,83 +1,246 @@
-"""Arguments and options that several commands share, with their help."""
+"""The flags that several commands share, declared once.
+
+A command takes a group of flags as one argument, a dataclass with one field per flag. `with_flags` shows Typer the
+fields of the group as options of the command:
+
+    @with_flags
+    def train(data: NamedDataFlags, out: Out, method: MethodFlags, flags: RunFlags) -> None: ...
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache, cached_property, partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from longtail.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from longtail.data.dataset import Dataset
+    from longtail.methods.base import Method
+    from longtail.run.progress import Progress
+    from longtail.run.run import Run
+
 DATA_PANEL = "How data are read"
 RUN_PANEL = "How the command runs"
+_PANELS = (None, DATA_PANEL, RUN_PANEL)
+_FLAG_OF: dict[str, str] = {}
+"""The flag of each parameter of the commands."""
+_OPTION = re.compile(r"`([a-z_][\w.*]*)((?:=|, | or )[^`]*|)`")
+"""An option, or several, as the library writes them in errors and notes."""
 
-Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A folder, a file, or the name of a bundled data set (debtags).")
-]
+
+def option(help: str, metavar: str | None = None, *names: str, panel: str | None = None) -> Any:
+    """Describe an option to Typer.
+
+    Args:
+        help: What the option does.
+        metavar: How its value is shown in the help; none for flags without a value.
+        names: Its flags, if they are not made from the parameter's name.
+        panel: The title above the options of its kind.
+    """
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+data_option = partial(option, panel=DATA_PANEL)
+run_option = partial(option, panel=RUN_PANEL)
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
-
 Format = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The format, where files do not tell: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.",
-        rich_help_panel=DATA_PANEL,
+    data_option(
+        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.", "NAME"
     ),
 ]
-TextColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column that holds the text.", rich_help_panel=DATA_PANEL)
-]
-LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column that holds the labels.", rich_help_panel=DATA_PANEL)
-]
-LabelSeparator = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="What stands between two labels in a cell.", rich_help_panel=DATA_PANEL),
-]
+TextColumn = Annotated[str | None, data_option("The column that holds the text.", "NAME")]
 Read = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="OPTION=VALUE",
-        help="Another option of the format (delimiter=|, on_bad_utf8=replace) or of the vocabulary "
+    data_option(
+        "Another option of the format (delimiter=|, on_bad_utf8=replace) or of the vocabulary "
         "(vocabulary.language=de, vocabulary.ids=notation). May be repeated.",
-        rich_help_panel=DATA_PANEL,
+        "OPTION=VALUE",
     ),
 ]
-VocabularyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--vocabulary", metavar="FILE", help="Label names, tab-separated or SKOS.", rich_help_panel=DATA_PANEL
-    ),
-]
-
 MethodName = Annotated[
-    str,
-    typer.Option("--method", "--preset", "-m", metavar="NAME", help="A method, or a preset of it (longtail methods)."),
+    str, option("A method, or a preset of it (longtail methods).", "NAME", "--method", "--preset", "-m")
 ]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Threads to use; all cores by default.", rich_help_panel=RUN_PANEL)
+Settings = Annotated[
+    list[str] | None, option("An option, such as ranker.threshold=0.05. May be repeated.", "OPTION=VALUE", "--set")
 ]
-PrecisionName = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        help="Numbers that a network reads texts with: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU "
-        "and fp32 on a CPU.",
-        rich_help_panel=RUN_PANEL,
-    ),
-]
+Fields = Annotated[str | None, option("Fields of a text to read, such as title,text.", "NAMES")]
 TailWeight = Annotated[
     float | None,
-    typer.Option(
+    option(
+        "Move rare labels up: scores are multiplied by a label's weight in PSP@k to the power T. 0 does nothing, 1 "
+        "weights as PSP@k does; by default the model's own option.",
+        "T",
         "--tail-weight",
-        metavar="T",
-        help="Move rare labels up: scores are multiplied by a label's weight in PSP@k to the power T. 0 is none, 1 as "
-        "much as PSP@k counts; by default as the model was trained.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=RUN_PANEL)]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=RUN_PANEL)]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="OPTION=VALUE", help="An option, such as ranker.threshold=0.05. May be repeated."),
+TrainSplit = Annotated[str, option("The part of the data to train on.", "NAME", "--split")]
+PrecisionName = Annotated[
+    str,
+    run_option(
+        "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
+        "NAME",
+        "--precision",
+    ),
 ]
+Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
+Force = Annotated[bool, run_option("Train even if it may not fit.", None, "--force")]
+Quiet = Annotated[bool, run_option("No progress and no notes.", None, "--quiet", "-q")]
+Json = Annotated[bool, run_option("Print the result as JSON.", None, "--json")]
+
+
+@dataclass(frozen=True)
+class DataFlags:
+    """A data set, and how it is read."""
+
+    data: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="A folder, a file, or the name of a bundled data set (debtags-sample)."),
+    ]
+    format: Format = None
+    text_column: TextColumn = None
+    label_column: Annotated[str | None, data_option("The column that holds the labels.", "NAME")] = None
+    label_separator: Annotated[str | None, data_option("The separator between two labels in a cell.", "TEXT")] = None
+    read: Read = None
+
+    def load(self, model: Method, progress: Progress) -> Dataset:
+        """Load the data with the columns that `model` reads."""
+        from longtail.training import load_for
+
+        return load_for(model, self.arguments(), progress)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return arguments of `load_dataset` by name, as plain data."""
+        from longtail.settings import with_settings
+
+        columns = {name: getattr(self, name) for name in ("text_column", "label_column", "label_separator")}
+        options = with_settings({name: value for name, value in columns.items() if value is not None}, self.read or ())
+        return {"source": self.data, "format": self.format, **options}
+
+
+@dataclass(frozen=True)
+class NamedDataFlags(DataFlags):
+    """A data set whose labels may be named by a vocabulary."""
+
+    vocabulary: Annotated[Path | None, data_option("Label names, tab-separated or SKOS.", "FILE", "--vocabulary")] = (
+        None
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `load_dataset` by name, with those of the vocabulary."""
+        arguments = super().arguments()
+        path = str(self.vocabulary) if self.vocabulary else None
+        vocabulary = {"path": path, **arguments.get("vocabulary", {})}
+        return arguments | {"vocabulary": vocabulary if any(vocabulary.values()) else None}
+
+
+@dataclass(frozen=True)
+class MethodFlags:
+    """A method and its options."""
+
+    method: MethodName = "linear"
+    config: Annotated[Path | None, option("Options in a TOML file (longtail config show).", "FILE")] = None
+    settings: Settings = None
+    fields: Fields = None
+    seed: Annotated[int | None, option("The seed of everything random.", "N")] = None
+
+    def create(self, *settings: str) -> Method:
+        """Return the untrained method; further `settings` win over those of the flags."""
+        from longtail.methods import create_method
+
+        return create_method(
+            self.method,
+            config=self.config,
+            settings=[*(self.settings or ()), *settings],
+            fields=self.fields,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """How a command runs, and what it prints."""
+
+    threads: Annotated[int | None, run_option("Threads to use; all cores by default.", "N")] = None
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @cached_property
+    def screen(self) -> Screen:
+        """Where the command writes."""
+        return Screen(self.quiet)
+
+    @cached_property
+    def run(self) -> Run:
+        """How long work is carried out; refuses a number of threads that cannot be."""
+        from longtail.run.local import LocalEngine
+        from longtail.run.run import Run
+
+        return Run(LocalEngine(self.threads), self.screen.progress)
+
+
+def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` with the fields of each dataclass among its parameters as parameters of their own."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            parameters += _parameters_of(groups[name])
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+    parameters.sort(key=lambda parameter: _PANELS.index(_info(parameter).rich_help_panel))
+    for parameter in parameters:
+        names = [name for name in (_info(parameter).default, *(_info(parameter).param_decls or ())) if name is not ...]
+        _FLAG_OF[parameter.name] = names[0] if names else f"--{parameter.name.replace('_', '-')}"
+
+    @wraps(command)
+    def expanded(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return expanded
+
+
+def in_flags(text: str) -> str:
+    """Return a text of the library with the options that it names in backticks written as flags.
+
+    `resume` becomes --resume, `split=dev` becomes --split dev, and `ranker.threshold`, which is no flag, becomes
+    --set ranker.threshold.
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        name, rest = match.groups()
+        if name not in _FLAG_OF:
+            return f"--set {name}{rest}"
+        return _FLAG_OF[name] + rest.replace("=", " ", 1)
+
+    return _OPTION.sub(flag, text)
+
+
+@cache
+def _parameters_of(group: Any) -> tuple[Parameter, ...]:
+    """Return the fields of a group of flags as parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(group)}
+    return tuple(
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
+    )
+
+
+def _info(parameter: Parameter) -> Any:
+    """Return what Typer is told of a parameter."""
+    return get_args(parameter.annotation)[1]

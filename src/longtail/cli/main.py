@@ -1,4 +1,4 @@
-"""The table of commands, and the one place where errors become one line and an exit code.
+"""The table of commands, and the place where errors become one line and an exit code.
 
 0  done        2  bad input, nothing was done        130  interrupted
 1  data check found faults, plan found that it will not fit, or a run of compare failed
@@ -14,8 +14,9 @@ from typing import Annotated
 import typer
 
 from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, show, train, tune
+from longtail.cli.flags import in_flags
 from longtail.errors import LongtailError
-from longtail.log import LOG
+from longtail.run.log import LOG
 
 app = typer.Typer(
     name="longtail",
@@ -79,7 +80,7 @@ def _run(given: list[str]) -> int:
     try:
         code = app(given or ["--help"], prog_name="longtail", standalone_mode=False)
     except LongtailError as error:
-        return _fail(str(error))
+        return _fail(in_flags(str(error)))
     except typer.TyperException as error:
         return _fail(_usage(error))
     except typer.Abort:
@@ -96,11 +97,11 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "note: " if record.levelno >= logging.WARNING else ""
-        typer.echo(mark + record.getMessage(), err=True)
+        typer.echo(mark + in_flags(record.getMessage()), err=True)
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What was wrong with the command, and where its help is."""
+    """Say what was wrong with the command, and where its help is."""
     context = getattr(error, "ctx", None)
     words = " ".join(error.format_message().split()).rstrip(".")
     return f"{words} ({context.command_path if context else 'longtail'} --help)"

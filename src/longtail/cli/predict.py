@@ -2,100 +2,110 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
-from longtail.cli.flags import DATA_PANEL, Json, Model, PrecisionName, Quiet, TailWeight, TextColumn, Threads
+from longtail.cli.flags import Model, PrecisionName, RunFlags, TailWeight, TextColumn, data_option, option, with_flags
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
+from longtail.run.progress import SILENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from longtail.methods.base import Suggestion
+
 STDIN = "-"
 SCORE_DIGITS = 6
-BAR = 12
+BAR_WIDTH = 12
 SHOWN_CHARACTERS = 300
 
 TextsFile = Annotated[
     str,
     typer.Argument(
-        metavar="TEXTS", help="A file with a text a line, or .jsonl, .csv, .tsv, .parquet; - is standard input."
+        metavar="TEXTS", help="A file with one text per line, or .jsonl, .csv, .tsv, .parquet; - is standard input."
     ),
 ]
-Said = Annotated[list[str] | None, typer.Option("--text", "-t", metavar="TEXT", help="A text. May be repeated.")]
-K = Annotated[int, typer.Option("-k", "--k", metavar="N", help="Labels a text.")]
-PredictOut = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where JSON lines go; .gz and .zst are compressed.")
+GivenTexts = Annotated[list[str] | None, option("A text. May be repeated.", "TEXT", "--text", "-t")]
+K = Annotated[int, option("Labels per text.", "N", "-k", "--k")]
+PredictOut = Annotated[Path | None, option("Where JSON lines go; .gz and .zst are compressed.", "FILE", "--out", "-o")]
+Threshold = Annotated[float | None, option("Leave out labels that score less.", "SCORE")]
+Allow = Annotated[
+    list[str] | None,
+    option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
 ]
-Threshold = Annotated[float | None, typer.Option(metavar="SCORE", help="Leave out labels that score less.")]
-Keep = Annotated[str | None, typer.Option(metavar="NAMES", help="Fields to copy to the output, such as text,id.")]
-TextFormatName = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="lines, jsonl or table.", rich_help_panel=DATA_PANEL)
-]
-ReplaceBad = Annotated[
-    bool, typer.Option("--replace-bad-utf8", help="Put U+FFFD where bytes are not UTF-8.", rich_help_panel=DATA_PANEL)
-]
+Deny = Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")]
+Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
+TextFormatName = Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")]
+ReplaceBad = Annotated[bool, data_option("Put U+FFFD where bytes are not UTF-8.", None, "--replace-bad-utf8")]
 
 
+@with_flags
 def predict(
     model: Model,
+    flags: RunFlags,
     texts: TextsFile = STDIN,
-    text: Said = None,
+    text: GivenTexts = None,
     k: K = 5,
     out: PredictOut = None,
     threshold: Threshold = None,
     keep: Keep = None,
     tail_weight: TailWeight = None,
+    allow: Allow = None,
+    deny: Deny = None,
     format: TextFormatName = None,
     text_column: TextColumn = None,
     replace_bad_utf8: ReplaceBad = False,
-    threads: Threads = None,
     precision: PrecisionName = "auto",
-    quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
     """Tag texts with a trained model."""
     from longtail.methods import load_model
 
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
-    screen = Screen(quiet)
+    screen = flags.screen
     tagger = load_model(model, precision=cast(Any, precision))
-    if tail_weight is not None:
-        tagger.tail_weight = tail_weight
-    n_labels = len(tagger.vocabulary_)
+    n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
     kept = [name.strip() for name in keep.split(",")] if keep else []
     columns = tuple(dict.fromkeys((*tagger.columns, *kept)))
+    total: int | None = None
     if text is not None:
-        import pyarrow as pa
+        from longtail.data.inputs import as_table
 
-        batches: Iterator[pa.Table] = iter([pa.table({name: text for name in {"text", *columns}})])
-        total: int | None = len(text)
+        batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
+        total = len(text)
     else:
-        how = {"optional": tagger.optional_columns, "on_bad_utf8": "replace" if replace_bad_utf8 else "error"}
-        batches, total = _read(
-            texts, columns, format, how | ({"text_column": text_column} if text_column else {}), screen
-        )
-    pretty = out is None and not as_json and sys.stdout.isatty()
-    with _target(out) as stream, _watched(screen, total, pretty) as advance:
+        options = {"format": format, "optional": tagger.optional_columns}
+        options |= {"text_column": text_column} if text_column else {}
+        options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
+        batches, total = _read(texts, columns, options, screen)
+    pretty = out is None and not flags.as_json and sys.stdout.isatty()
+    progress = SILENT if pretty else screen.progress  # a bar between the answers would only be in their way
+    with _target(out) as stream, progress.step("predict", total, "texts") as advance:
         for batch in batches:
-            found = tagger.top_k(batch, k, threads=threads)
-            for row in range(len(batch)):
-                labels = [s for s in tagger.named(found, row) if threshold is None or s.score >= threshold]
+            suggestions = tagger.predict(
+                batch,
+                k,
+                threshold=threshold,
+                tail_weight=tail_weight,
+                allow=allow or None,
+                deny=deny or None,
+                threads=flags.threads,
+            )
+            for row, labels in enumerate(suggestions):
                 if pretty:
-                    _draw(screen, batch["text"][row].as_py(), labels)
+                    show_suggestions(screen, batch["text"][row].as_py(), labels)
                 else:
-                    fields = {name: batch[name][row].as_py() for name in kept}
-                    stream.write(_line(fields, labels))
+                    stream.write(_line({name: batch[name][row].as_py() for name in kept}, labels))
             if out is None:
                 stream.flush()
             advance(len(batch))
@@ -104,30 +114,25 @@ def predict(
 
 
 def _read(
-    texts: str, columns: tuple[str, ...], format: str | None, options: dict[str, Any], screen: Screen
+    texts: str, columns: tuple[str, ...], options: dict[str, Any], screen: Screen
 ) -> tuple[Iterator[pa.Table], int | None]:
-    """The texts, and how many there are where a bar will show it."""
-    from longtail.data.texts import count_texts, read_texts, text_format
-    from longtail.errors import did_you_mean
-    from longtail.progress import SILENT
+    """Return the texts in batches, and how many there are if a bar will show it."""
+    from longtail.data.texts import count_texts, read_texts
 
-    if format not in (None, "lines", "jsonl", "table"):
-        raise ConfigError(f"--format must be lines, jsonl or table, got '{format}'{did_you_mean(format, ['jsonl'])}")
     if texts == STDIN:
         if sys.stdin.isatty():
             screen.note("type a text and press Enter; Ctrl-D ends")
-        options |= {"format": format or "lines", "stream": sys.stdin.buffer}
-        return read_texts("standard input", columns, **options), None
+        options["format"] = options["format"] or "lines"
+        return read_texts("standard input", columns, **options, stream=cast(Any, sys.stdin.buffer)), None
     if not Path(texts).exists():
         raise DataError(f"there is no file {texts}; a text itself is given with --text")
-    known = format or text_format(Path(texts))
-    total = count_texts(texts, known) if screen.progress is not SILENT else None  # type: ignore[arg-type]
-    return read_texts(texts, columns, format=known, **options), total  # type: ignore[arg-type]
+    total = count_texts(texts, options["format"]) if screen.progress is not SILENT else None
+    return read_texts(texts, columns, **options), total
 
 
 @contextmanager
-def _target(out: Path | None) -> Iterator[Any]:
-    """A stream of text: standard output, or a file that stands only when all went well."""
+def _target(out: Path | None) -> Iterator[TextIO]:
+    """Open standard output, or a file that takes its name only when all went well."""
     if out is None:
         yield sys.stdout
         return
@@ -135,44 +140,28 @@ def _target(out: Path | None) -> Iterator[Any]:
 
     from longtail.data.write import whole
 
-    with whole(out) as temporary, pa.output_stream(str(temporary)) as sink:
-        yield _Encoded(sink)
+    with whole(out) as temporary, io.TextIOWrapper(pa.output_stream(str(temporary)), "utf-8", newline="\n") as stream:
+        yield stream
 
 
-class _Encoded:
-    def __init__(self, sink: IO[bytes]) -> None:
-        self.sink = sink
-
-    def write(self, text: str) -> None:
-        self.sink.write(text.encode())
+def _line(fields: dict[str, Any], labels: list[Suggestion]) -> str:
+    """Return one line of JSON."""
+    rows = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
+    return json.dumps({**fields, "labels": rows}, ensure_ascii=False) + "\n"
 
 
-@contextmanager
-def _watched(screen: Screen, total: int | None, pretty: bool) -> Iterator[Any]:
-    if pretty:  # a bar between the answers would only be in their way
-        yield lambda amount: None
-        return
-    with screen.progress.step("predict", total, "texts") as advance:
-        yield advance
-
-
-def _line(fields: dict[str, Any], labels: list[Any]) -> str:
-    found = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
-    return json.dumps({**fields, "labels": found}, ensure_ascii=False) + "\n"
-
-
-def _draw(screen: Screen, text: str, labels: list[Any]) -> None:
+def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:
+    """Show a text and its labels with a bar for each score."""
     from rich.text import Text
 
-    shown = " ".join(text[:SHOWN_CHARACTERS].split())
-    more = " …" if len(text) > SHOWN_CHARACTERS else ""
-    screen.paper.print(Text(f"{shown}{more}", style="bold"))
-    for label in labels or ():
+    start = " ".join(text[:SHOWN_CHARACTERS].split())
+    screen.console.print(Text(start + (" …" if len(text) > SHOWN_CHARACTERS else ""), style="bold"))
+    for label in labels:
         line = Text(f"  {label.score:.2f} ")
-        line.append(("━" * max(1, round(BAR * min(label.score, 1)))).ljust(BAR), style="cyan")
+        line.append(("━" * max(1, round(BAR_WIDTH * min(label.score, 1)))).ljust(BAR_WIDTH), style="cyan")
         line.append(f" {label.name}")
         line.append("" if label.id == label.name else f"  {label.id}", style="dim")
-        screen.paper.print(line)
+        screen.console.print(line)
     if not labels:
-        screen.paper.print("  no label", style="dim")
-    screen.paper.print()
+        screen.console.print("  no label", style="dim")
+    screen.console.print()

@@ -1,4 +1,4 @@
-"""Bars on standard error: what is being done, how much of it, how fast, and how long it will still take."""
+"""Progress bars on standard error: the step, how much is done, the speed, and the time left."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Live
 from rich.text import Text
 
-from longtail.progress import COMPILING, Advance
-
-WORTH_A_LINE_S = 0.2
-"""A step that took longer leaves a line behind."""
+from longtail.run.progress import COMPILING, Advance
 
 
 class _Amount(ProgressColumn):
-    """Done, of how many, and how fast."""
+    """The column with amount done, total and speed."""
 
     def render(self, task: Task) -> Text:
         if not task.total and not task.completed:
@@ -33,20 +30,31 @@ class _Amount(ProgressColumn):
 
 
 class Bars:
-    """Draws the steps of a long job; see `longtail.progress.Progress`."""
+    """Draws a bar for each step of a long job; a `Progress` of the library.
 
-    def __init__(self, console: Console | None = None) -> None:
-        columns = SpinnerColumn(), TextColumn("{task.description:<20}"), BarColumn(18), _Amount(), TimeRemainingColumn()
-        self._live = Live(*columns, console=console or Console(stderr=True), transient=True)
+    A step that took at least `line_after_s` seconds leaves a line behind. `live` draws the bars.
+    """
+
+    def __init__(self, console: Console | None = None, line_after_s: float = 0.2) -> None:
+        self.live = Live(
+            SpinnerColumn(),
+            TextColumn("{task.description:<20}"),
+            BarColumn(18),
+            _Amount(),
+            TimeRemainingColumn(),
+            console=console or Console(stderr=True),
+            transient=True,
+        )
+        self.line_after_s = line_after_s
         self._lock = RLock()
         self._compiling: TaskID | None = None
         from longtail.kernels.native.jit import on_compile
 
-        on_compile(self._compile, self._compiled)
+        on_compile(self.begin_compiling, self.end_compiling)
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-        """See `Progress.step`."""
+        """Draw a bar for a step and yield the function that advances it."""
         task = self._begin(name, total, unit)
         start = time.monotonic()
         done = 0
@@ -54,37 +62,41 @@ class Bars:
         def advance(amount: int, note: str = "") -> None:
             nonlocal done
             done += amount
-            self._live.advance(task, amount)
+            self.live.advance(task, amount)
             if note:
-                self._live.update(task, note=note)
+                self.live.update(task, note=note)
 
         try:
             yield advance
         finally:
             self._end(task)
         took_s = time.monotonic() - start
-        if took_s >= WORTH_A_LINE_S:
+        if took_s >= self.line_after_s:
             amount = f"{done:,} {unit}" if done else ""
-            self._live.console.print(f"  {name:<24}{amount:>24}{took_s:>10.1f} s", style="dim", highlight=False)
+            self.live.console.print(f"  {name:<24}{amount:>24}{took_s:>10.1f} s", style="dim", highlight=False)
 
     def _begin(self, name: str, total: int | None, unit: str) -> TaskID:
         with self._lock:
-            task = self._live.add_task(name, total=total, unit=unit, note="")
-            self._live.start()
+            task = self.live.add_task(name, total=total, unit=unit, note="")
+            self.live.start()
+            self.live.refresh()  # short steps are seen too
             return task
 
     def _end(self, task: TaskID) -> None:
         with self._lock:
-            self._live.remove_task(task)
-            if not self._live.tasks:
-                self._live.stop()
+            self.live.refresh()
+            self.live.remove_task(task)
+            if not self.live.tasks:
+                self.live.stop()
 
-    def _compile(self) -> None:
+    def begin_compiling(self) -> None:
+        """Show that kernels are being compiled."""
         with self._lock:
             if self._compiling is None:
                 self._compiling = self._begin(COMPILING, None, "")
 
-    def _compiled(self) -> None:
+    def end_compiling(self) -> None:
+        """Remove the bar of compiling."""
         with self._lock:
             if self._compiling is not None:
                 self._end(self._compiling)

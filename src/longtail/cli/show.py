@@ -1,4 +1,4 @@
-"""`longtail methods`, `longtail config`, `longtail info`: what there is, and what is in a model."""
+"""`longtail methods`, `longtail config` and `longtail info`: methods, their options, and saved models."""
 
 from __future__ import annotations
 
@@ -7,50 +7,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import Json, MethodName, Model, Settings
-from longtail.cli.screen import Screen, in_bytes, write_json
+from longtail.cli.flags import Json, MethodName, Model, Settings, option, with_flags
+from longtail.cli.screen import Screen, write_json
+from longtail.units import in_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Everything = Annotated[bool, typer.Option("--all", help="Also options that only ablations change.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A method or preset (longtail methods).")]
 ConfigFile = Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file of options.")]
-Verify = Annotated[bool, typer.Option("--verify", help="Check every file against its checksum, however large.")]
+Verify = Annotated[bool, option("Check every file against its checksum, however large.", None, "--verify")]
 
 SPARK = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 60
 
 
+@with_flags
 def methods(as_json: Json = False) -> None:
     """List the methods and their presets."""
     from longtail.methods.base import METHODS
     from longtail.presets import describe_preset, preset_names
 
-    found = {name: _first_line(METHODS.get(name).__doc__) for name in METHODS.names()}
-    found |= {name: describe_preset(name) for name in preset_names()}
+    about = {name: (METHODS.get(name).__doc__ or "").strip().splitlines()[0] for name in METHODS.names()}
+    about |= {name: describe_preset(name) for name in preset_names()}
     if as_json:
-        write_json(found)
+        write_json(about)
         return
-    width = max(len(name) for name in found)
-    for name in sorted(found):
-        typer.echo(f"{name:<{width}}  {found[name]}")
+    width = max(len(name) for name in about)
+    for name in sorted(about):
+        typer.echo(f"{name:<{width}}  {about[name]}")
 
 
-def config_show(name: Name = "linear", settings: Settings = None) -> None:
-    """Print all options of a method or preset with their help, as TOML that --config reads."""
-    from longtail.cli.source import choose_method
+@with_flags
+def config_show(name: Name = "linear", settings: Settings = None, everything: Everything = False) -> None:
+    """Print the options of a method or preset with their help, as TOML that --config reads."""
+    from longtail.methods import create_method
     from longtail.settings import options_toml
 
+    options, plain = create_method(name, settings=settings or ()).options, create_method(name).options
     title = f"All options of {name}: longtail train DATA --method {name} --config FILE --out MODEL"
-    typer.echo(options_toml(choose_method(name, settings=settings).options, title), nl=False)
+    if not everything:
+        title = title.replace(":", ", without those that only ablations change (--all):", 1)
+    unless_as = [] if everything else [plain, type(plain)()]
+    typer.echo(options_toml(options, title, unless_as=unless_as), nl=False)
 
 
+@with_flags
 def config_check(file: ConfigFile, method: MethodName = "linear", as_json: Json = False) -> None:
-    """Check a file of options, and say what it changes."""
-    from longtail.cli.source import choose_method
+    """Check a file of options and print what it changes."""
+    from longtail.methods import create_method
     from longtail.report.contents import changed_options
 
-    changed = changed_options(choose_method(method, file).options.plain(), choose_method(method).options.plain())
+    changed = changed_options(create_method(method, config=file).options.plain(), create_method(method).options.plain())
     if as_json:
         write_json(changed)
         return
@@ -59,8 +68,9 @@ def config_check(file: ConfigFile, method: MethodName = "linear", as_json: Json 
         typer.echo(f"  {path} = {value}")
 
 
+@with_flags
 def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
-    """Show what a model is, what it was trained on, and how texts are spread over its clusters."""
+    """Show the method, data, size and options of a model, and how its clusters share the texts."""
     from longtail.methods import load_model
     from longtail.methods.base import MODEL
     from longtail.persist import Folder
@@ -98,16 +108,16 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
     screen = Screen()
     for name, value in rows.items():
         if value is not None:
-            screen.paper.print(f"[dim]{name:<14}[/dim]", end="")
-            screen.paper.print(value, markup=False)
+            screen.console.print(f"[dim]{name:<14}[/dim]", end="")
+            screen.console.print(value, markup=False)
     if members:
-        screen.paper.print("\n[bold]texts per cluster[/bold], fullest cluster first")
+        screen.console.print("\n[bold]texts per cluster[/bold], fullest cluster first")
     for member, drawn in zip(members, described.get("members", ()), strict=True):
         _draw(screen, member, drawn["texts_per_cluster"])
 
 
 def _member(member: dict[str, Any]) -> dict[str, Any]:
-    """What is told of one member: how evenly its clusters share the texts."""
+    """Return what is shown of a member: its size, and how evenly its clusters share the texts."""
     texts = member["texts_per_cluster"]
     return {
         "vectors": member["vectors"],
@@ -134,14 +144,14 @@ def _quantiles(texts: NDArray[Any]) -> dict[str, float]:
 
 
 def _draw(screen: Screen, member: dict[str, Any], texts: NDArray[Any]) -> None:
-    """X-BERT's figure 1 in one line: how even a label vector's clusters are."""
+    """Draw the texts per cluster in one line, as X-BERT's figure 1 does."""
     import numpy as np
 
     ordered = np.sort(texts)[::-1]
     columns = np.array([part.mean() for part in np.array_split(ordered, min(SPARK_WIDTH, len(ordered)))])
     heights = np.ceil(columns / max(columns.max(), 1) * len(SPARK)).astype(int).clip(1) - 1
     of = member["texts_per_cluster"]
-    screen.paper.print(
+    screen.console.print(
         f"[cyan]{''.join(SPARK[height] for height in heights)}[/cyan]  {member['vectors']}, seed {member['seed']}: "
         f"{member['n_clusters']:,} clusters, {of['min']:,.0f} to {of['max']:,.0f} texts, median {of['median']:,.0f}, "
         f"spread {of['spread']:.2f}"
@@ -149,11 +159,7 @@ def _draw(screen: Screen, member: dict[str, Any], texts: NDArray[Any]) -> None:
 
 
 def _plainly(value: Any) -> str:
-    """A fact in a few letters."""
+    """Return a value with few digits."""
     if isinstance(value, int | float):
         return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
     return str(value)
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().splitlines()[0]

@@ -1,4 +1,4 @@
-"""`longtail tune`: options that suit the data, chosen on held-out texts, as a file that `train --config` reads."""
+"""`longtail tune`: choose options on held-out texts and write them to a file for `train --config`."""
 
 from __future__ import annotations
 
@@ -7,123 +7,77 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import (
-    Data,
-    Format,
-    Json,
-    LabelColumn,
-    LabelSeparator,
-    MethodName,
-    Quiet,
-    Read,
-    Settings,
-    TextColumn,
-    Threads,
-    VocabularyFile,
-)
-from longtail.cli.screen import Screen, in_seconds, write_json
-from longtail.cli.train import Config, Fields, Resume, Seed, work_folder
+from longtail.cli.flags import MethodFlags, NamedDataFlags, Resume, RunFlags, option, with_flags
+from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError, LongtailError
+from longtail.tables import Table
+from longtail.units import in_seconds
 
 if TYPE_CHECKING:
     from longtail.tuning import Trial, Tuned
 
-BestFile = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="Where the best options go, for train --config.")
-]
+BestFile = Annotated[Path, option("Where the best options go, for train --config.", "FILE", "--out", "-o")]
 Tries = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Values to try: training.rate=5e-5..2e-4:log, training.epochs=5,10. May be repeated; each method has a "
+        "default.",
+        "OPTION=VALUES",
         "--try",
-        metavar="OPTION=VALUES",
-        help="What to try: training.rate=5e-5..2e-4:log, training.epochs=5,10. May be repeated; by default what is "
-        "usually worth it for the method.",
     ),
 ]
-Trials = Annotated[int, typer.Option("--trials", metavar="N", help="Trainings, the first with options as they are.")]
-Seconds = Annotated[
-    float | None, typer.Option(metavar="S", help="Begin no training that would end later than this after the start.")
-]
+Trials = Annotated[int, option("Number of trainings; the first uses the options as given.", "N", "--trials")]
+Seconds = Annotated[float | None, option("Start no training that would end later than S seconds after the start.", "S")]
 
 
+@with_flags
 def tune(
-    data: Data,
+    data: NamedDataFlags,
     out: BestFile,
-    method: MethodName = "linear",
+    method: MethodFlags,
+    flags: RunFlags,
     tries: Tries = None,
     trials: Trials = 10,
     seconds: Seconds = None,
-    config: Config = None,
-    settings: Settings = None,
-    fields: Fields = None,
-    seed: Seed = None,
-    format: Format = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    label_separator: LabelSeparator = None,
-    read: Read = None,
-    vocabulary: VocabularyFile = None,
-    threads: Threads = None,
     resume: Resume = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
-    """Choose options on the dev part of DATA, or on a tenth of train; test is never looked at."""
-    from longtail.cli.source import choose_method, load_data
-    from longtail.engines.local import LocalEngine
+    """Choose options on the dev part of DATA, or on a tenth of train; test is never used."""
+    from longtail.run.stages import FolderStages
     from longtail.settings import options_toml
-    from longtail.stages import FolderStages
+    from longtail.training import work_folder
     from longtail.tuning import default_space, read_space
     from longtail.tuning import tune as search
 
-    screen = Screen(quiet)
-    LocalEngine(threads)
+    run, screen = flags.run, flags.screen
     if out.is_dir():
         raise ConfigError(f"--out must be a file for options, such as best.toml, got the folder {out}")
-    model = choose_method(method, config, settings, fields, seed)
+    model = method.create()
     space = read_space(tries) if tries else default_space(model.name)
-    dataset = load_data(
-        data,
-        screen.progress,
-        columns=model.columns,
-        optional=model.optional_columns,
-        format=format,
-        vocabulary=vocabulary,
-        read=read,
-        text_column=text_column,
-        label_column=label_column,
-        label_separator=label_separator,
-    )
+    dataset = data.load(model, screen.progress)
     work = work_folder(out)
-    try:
-        found = search(
-            model,
-            dataset,
-            space,
-            n_trials=trials,
-            seconds=seconds,
-            threads=threads,
-            progress=screen.progress,
-            work=work,
-            resume=resume,
-            watch=lambda trial: screen.note(_line(trial)),
-        )
-    except (KeyboardInterrupt, LongtailError):
-        if work.exists():
-            typer.echo(f"note: finished trials are kept in {work}; the same command with --resume goes on", err=True)
-        raise
-    text = options_toml(found.model.options, _title(found, dataset.name))
+    tuned = search(
+        model,
+        dataset,
+        space,
+        n_trials=trials,
+        seconds=seconds,
+        run=run,
+        work=work,
+        resume=resume,
+        watch=lambda trial: screen.note(_line(trial)),
+    )
+    text = options_toml(tuned.model.options, _title(tuned, dataset.name))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise LongtailError(f"cannot write {out}: {error.strerror or error}") from error
     FolderStages(work).close()
-    if as_json:
-        write_json(_plain(found, out))
+    if flags.as_json:
+        write_json(_plain(tuned, out))
         return
-    _show(screen, found)
-    typer.echo(f"{out}: {_outcome(found)}; longtail train {data} --method {model.name} --config {out}")
+    _show(screen, tuned)
+    typer.echo(f"{out}: {_outcome(tuned)}; longtail train {data.data} --method {model.name} --config {out}")
 
 
 def _line(trial: Trial) -> str:
@@ -132,31 +86,29 @@ def _line(trial: Trial) -> str:
     return f"trial {trial.number}: {outcome} in {in_seconds(trial.seconds)} with {values}"
 
 
-def _title(found: Tuned, data: str) -> str:
+def _title(tuned: Tuned, data: str) -> str:
     return (
-        f"Options of {found.model.name} chosen on held-out texts of {data}: {_outcome(found)}, "
-        f"the best of {len(found.trials)} trials."
+        f"Options of {tuned.model.name} chosen on held-out texts of {data}: {_outcome(tuned)}, "
+        f"the best of {len(tuned.trials)} trials."
     )
 
 
-def _outcome(found: Tuned) -> str:
-    first, best = found.trials[0], found.best
-    before = "" if first.score is None or best is first else f" ({100 * first.score:.2f} with options as they were)"
+def _outcome(tuned: Tuned) -> str:
+    first, best = tuned.trials[0], tuned.best
+    before = "" if first.score is None or best is first else f" ({100 * first.score:.2f} with the options as given)"
     return f"nDCG@5 {100 * (best.score or 0):.2f}{before}"
 
 
-def _show(screen: Screen, found: Tuned) -> None:
-    from longtail.report.tables import Table
-
-    paths = list(found.best.values)
+def _show(screen: Screen, tuned: Tuned) -> None:
+    paths = list(tuned.best.values)
     rows = [
         [
-            f"{trial.number}{' best' if trial is found.best else ''}",
+            f"{trial.number}{' best' if trial is tuned.best else ''}",
             *(_short(trial.values[path]) for path in paths),
             "failed" if trial.score is None else f"{100 * trial.score:.2f}",
             in_seconds(trial.seconds),
         ]
-        for trial in found.trials
+        for trial in tuned.trials
     ]
     screen.table(Table(["trial", *paths, "nDCG@5", "time"], rows))
 
@@ -165,7 +117,7 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _plain(found: Tuned, out: Path) -> dict[str, Any]:
+def _plain(tuned: Tuned, out: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {"config": str(out), "best": asdict(found.best), "trials": [asdict(trial) for trial in found.trials]}
+    return {"config": str(out), "best": asdict(tuned.best), "trials": [asdict(trial) for trial in tuned.trials]}

@@ -1,10 +1,10 @@
-"""The figures of a comparison: every run on the same texts, with intervals, and beside one of them, the anchor.
+"""The figures of a comparison: every run on the same texts, with intervals, and in relation to one run, the anchor.
 
     lists of each run (n_texts, k), truth  ->  plain data for JSON
 
-The gain of a run X in a metric m is (m(X) − m(anchor)) / m(anchor): figures of different papers and data versions can
-be compared by it where absolute ones cannot (X-BERT, table 4). The difference m(X) − m(anchor) has a paired interval:
-both runs are measured on the same resampled texts, so what makes texts hard for both cancels out.
+The gain of a run X in a metric m is (m(X) − m(anchor)) / m(anchor); gains can be compared across papers and versions
+of the data, absolute figures cannot (X-BERT, table 4). The difference m(X) − m(anchor) has a paired interval: both runs
+are measured on the same resampled texts, so what makes texts hard for both cancels out.
 """
 
 from __future__ import annotations
@@ -14,68 +14,71 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from longtail.compare.runs import Entry, Found
-from longtail.data.dataset import Dataset, Split
+from longtail.compare.runs import ComparedData, Entry, RunResult
 from longtail.evaluation import truth_for
-from longtail.metrics import (
-    BootstrapOptions,
-    Interval,
-    Intervals,
-    MetricOptions,
-    evaluate,
-    intervals,
-    paired_difference,
-)
-from longtail.progress import SILENT, Progress
+from longtail.labels.model_labels import labels_of_model
+from longtail.metrics import BootstrapOptions, Interval, Intervals, MetricOptions, evaluate, intervals
 from longtail.report.contents import changed_options, environment
+from longtail.run.progress import SILENT, Progress
+from longtail.types import TopK
 
 
 def make_comparison(
-    dataset: Dataset,
-    split: str,
-    evaluated: Split,
+    data: ComparedData,
     entries: Sequence[Entry],
-    found: Mapping[str, Found | str],
+    results: Mapping[str, RunResult | str],
+    *,
     anchor: str,
     options: MetricOptions,
     bootstrap: BootstrapOptions | None = None,
     folders: Mapping[str, Path] | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Everything that is shown of a comparison; `found` has what each run left, or why it failed."""
-    train = dataset.train
-    counts = train.labels.texts_per_label()
-    seen = np.flatnonzero(counts)
-    truth, _ = truth_for(train.vocabulary.take(seen), evaluated)
-    given = truth, counts[seen], len(train), options
+    """Return everything that is shown of a comparison, as plain data for JSON.
+
+    Args:
+        data: The training texts and the evaluated ones.
+        entries: The compared methods.
+        results: What each run left, or why it failed, by the name of its entry.
+        anchor: The name of the entry that gains are measured against.
+        options: Which metrics.
+        bootstrap: How intervals are drawn.
+        folders: The model folder of each entry, to be named.
+        progress: Is told how many runs are measured.
+    """
+    dataset, evaluated, train = data.dataset, data.evaluated, data.dataset.train
+    labels = labels_of_model(train, train.official)
+    truth, _ = truth_for(labels.vocabulary, evaluated)
     bootstrap = bootstrap or BootstrapOptions()
-    beside = found[anchor]
+    counts, n_texts, beside = labels.train_counts, len(train), results[anchor]
+
+    def draw(lists: TopK, minus: TopK | None = None) -> Intervals:
+        return intervals(lists, truth, counts, n_texts, options, bootstrap, minus=minus)
+
     runs = []
     with progress.step("intervals", len(entries), "runs") as advance:
         for entry in entries:
             run = {**_about(entry), "model": str((folders or {}).get(entry.name, ""))}
-            one = found[entry.name]
-            if isinstance(one, str):
-                run["error"] = one
+            result = results[entry.name]
+            if isinstance(result, str):
+                run["error"] = result
             else:
-                run |= _measured(one, len(evaluated))
-                run["results"] = evaluate(one.lists, *given).plain()
-                drawn = intervals(one.lists, *given, bootstrap).plain()
+                run |= _measured(result, len(evaluated))
+                run["results"] = evaluate(result.lists, truth, counts, n_texts, options).plain()
+                drawn = draw(result.lists).plain()
                 run["results"]["intervals"] = {part: drawn[part] for part in ("metrics", "bands")}
-                if entry.name != anchor and isinstance(beside, Found):
-                    run |= _beside(paired_difference(one.lists, beside.lists, *given, bootstrap), run["results"])
+                if entry.name != anchor and isinstance(beside, RunResult):
+                    run |= _beside(draw(result.lists, minus=beside.lists), run["results"])
             runs.append(run)
             advance(1)
     return {
-        "title": f"{len(entries)} methods on {dataset.name}, {split}",
+        "title": f"{len(entries)} methods on {dataset.name}, {data.split}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": {
             "name": dataset.name,
-            "split": split,
+            "split": data.split,
             "n_train_texts": len(train),
-            "n_labels": len(seen),
+            "n_labels": len(labels.scored),
             "n_texts": len(evaluated),
             "held_out": dataset.facts.get("held_out"),
         },
@@ -97,30 +100,30 @@ def _about(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _measured(found: Found, n_texts: int) -> dict[str, Any]:
+def _measured(result: RunResult, n_texts: int) -> dict[str, Any]:
     return {
         "costs": {
-            **found.costs.plain(),
-            "predict_s": found.predict_s,
-            "predict_threads": found.threads,
-            "ms_per_text": 1000 * found.predict_s / max(n_texts, 1),
-            "model_bytes": found.model_bytes,
+            **result.costs.plain(),
+            "predict_s": result.predict_s,
+            "predict_threads": result.threads,
+            "ms_per_text": 1000 * result.predict_s / max(n_texts, 1),
+            "model_bytes": result.model_bytes,
         }
     }
 
 
-def _beside(difference: Intervals, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Difference and gain by metric, over all labels and by band."""
+def _beside(difference: Intervals, measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return difference and gain by metric, over all labels and by band."""
 
-    def told(apart: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Any]:
-        return {name: _told(interval, values[name]) for name, interval in apart.items()}
+    def gains(drawn: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Any]:
+        return {name: _gain(interval, values[name]) for name, interval in drawn.items()}
 
-    bands = {band: told(apart, own["bands"][band]) for band, apart in difference.bands.items()}
-    return {"difference": {"metrics": told(difference.values, own["metrics"]), "bands": bands}}
+    bands = {band: gains(drawn, measured["bands"][band]) for band, drawn in difference.bands.items()}
+    return {"difference": {"metrics": gains(difference.values, measured["metrics"]), "bands": bands}}
 
 
-def _told(interval: Interval, own: float) -> dict[str, Any]:
-    anchor = own - interval.value
+def _gain(interval: Interval, value: float) -> dict[str, Any]:
+    anchor = value - interval.value
     return {
         "value": interval.value,
         "low": interval.low,

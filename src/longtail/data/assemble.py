@@ -1,15 +1,15 @@
-"""Streams of batches into one data set: texts side by side, labels numbered, one vocabulary.
+"""Assemble a data set from streams of batches: one table of texts per split, numbered labels, one vocabulary.
 
     Source(splits: name -> batches)  ->  Dataset
 
-A label first gets a number in the order of appearance, shared by all splits. When all is read, the ids
-are sorted and the numbers moved, so that label order depends on which labels there are and on nothing else.
+While reading, labels are numbered in the order of their first appearance in any split. At the end they are renumbered
+in the order of their ids, so that the order depends only on which labels there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.formats.batch import Source, Stream
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
-from longtail.progress import SILENT, Progress
+from longtail.run.progress import SILENT, Progress
 from longtail.types import LabelMatrix
 
 
@@ -32,34 +32,43 @@ def assemble(
     facts: Mapping[str, Any] | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
-    """Read all splits of `source`; `vocabulary` names the labels before what the source says of them."""
+    """Read all splits of `source` into a data set called `name`.
+
+    Args:
+        source: What a format's reader returned.
+        name: The name of the data set.
+        vocabulary: Names the labels; it wins over names in the source.
+        facts: Where the data came from.
+        progress: Is told how many texts are read.
+    """
     number: dict[str, int] = {}
-    parts = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
+    read = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
     listed = source.labels.ids if source.labels is not None else []
     ids = sorted({*number, *listed})
     known = [v for v in (vocabulary, source.labels, source.official, source.hierarchy) if v is not None]
     labels = Vocabulary.of(ids).described_by(*known)
     position = labels.position
     moved = np.fromiter((position[label] for label in number), np.int64, len(number))
-    n_features = max((part.features.shape[1] for part in parts.values() if part.features is not None), default=0)
-    splits = {split: part.finish(labels, moved, n_features) for split, part in parts.items()}
+    n_features = max((part.features.shape[1] for part in read.values() if part.features is not None), default=0)
+    splits = {split: part.finish(labels, moved, n_features) for split, part in read.items()}
     official = vocabulary if vocabulary is not None else source.official
     if official is not None and source.hierarchy is not None:
         official = official.described_by(official, source.hierarchy)
+    splits = {split: replace(part, official=official) for split, part in splits.items()}
     return Dataset(name, splits, labels, dict(facts or {}), official)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A split whose labels are numbered in the order of their appearance."""
+    """A split whose labels are numbered in the order of their first appearance."""
 
     texts: pa.Table
-    counts: NDArray[np.int32]  # (n_texts,) labels a text
+    counts: NDArray[np.int32]  # (n_texts,) labels per text
     numbers: NDArray[np.int32]  # (n_assignments,)
     features: Any | None
 
     def finish(self, vocabulary: Vocabulary, moved: NDArray[np.int64], n_features: int) -> Split:
-        """The split with labels in the order of the vocabulary, and as many features as the widest split has."""
+        """Return the split with labels numbered as in `vocabulary`, and with `n_features` columns of features."""
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         labels = LabelMatrix.from_pairs(rows, moved[self.numbers], len(self.counts), len(vocabulary))
         if self.features is not None:
@@ -90,7 +99,7 @@ def _numbered(labels: pa.Array, number: dict[str, int]) -> NDArray[np.int32]:
 
 
 def _below(tables: list[pa.Table], not_texts: set[str]) -> pa.Table:
-    """One table of all batches; a field that a batch does not have is empty there."""
+    """Return one table of all batches; a column that a batch does not have is empty there."""
     names = dict.fromkeys(name for table in tables for name in table.column_names if name not in not_texts)
     columns = {}
     for name in (TEXT, *(name for name in names if name != TEXT)):

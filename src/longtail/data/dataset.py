@@ -10,56 +10,102 @@ lists would not. Data that come as sparse features have these beside empty texts
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from types import EllipsisType
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from longtail.data.inputs import LABELS, TEXT, LabelSets, Texts, as_labels, as_strings, as_table, labels_column
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
+from longtail.notebook import SHOWN_ROWS, html_table, shorten
 from longtail.types import LabelMatrix
 
-TEXT = "text"
-"""The column that every table of texts has."""
+__all__ = ["LABELS", "TEXT", "Dataset", "LabelSets", "Split", "Texts", "as_strings", "as_table"]
 
-Texts: TypeAlias = pa.Table | pa.Array | Sequence[str] | Mapping[str, Sequence[str]] | Sequence[Mapping[str, str]]
-"""What may be given where texts are wanted: a table or data frame, texts, columns of texts, or rows of fields."""
-
-_PIECE_BYTES = 1 << 30
+PIECE_BYTES = 1 << 30
 """A string array of Arrow ends at 2 GiB, so rows are gathered in pieces of at most half of that."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Texts with their labels."""
+    """Texts with their labels.
+
+    split = Split.of(["a red apple", "a grey stone"], [["fruit"], ["rock", "grey"]])
+    len(split)           2
+    split[0]             {"text": "a red apple", "labels": ["fruit"]}
+    split[:1]            a Split of the first text; also with an array of row numbers or a mask
+    for record in split  the records one after the other
+    """
 
     texts: pa.Table  # string columns without nulls, `text` among them
     labels: LabelMatrix
     vocabulary: Vocabulary
     features: Any | None = None  # csr_matrix (n_texts, n_features) float32, where the data came with features
+    official: Vocabulary | None = None
+    """The whole vocabulary that labels are taken from, where it is known: a model keeps all of its labels."""
 
     @classmethod
-    def of(cls, texts: Texts, labels: Iterable[Iterable[str]], vocabulary: Vocabulary | None = None) -> Split:
-        """Build from texts and label lists; without a vocabulary, the labels in sorted order make it."""
+    def of(cls, texts: Texts, labels: LabelSets | None = None, vocabulary: Vocabulary | None = None) -> Split:
+        """Build from texts and their labels.
+
+        `texts` is a list of texts or a table with a column `text` (Arrow, pandas, polars, Hugging Face). `labels` has
+        one list of label ids per text, or is an indicator matrix with one column per label; without it the column
+        `labels` of the table is taken. Without a vocabulary, the labels in sorted order make it.
+        """
         table = as_table(texts)
-        rows = [[labels_of] if isinstance(labels_of, str) else list(labels_of) for labels_of in labels]
-        if len(rows) != table.num_rows:
+        label_sets = labels_column(texts) if labels is None else labels
+        if label_sets is None:
             raise DataError(
-                f"texts and labels must be as many, got {table.num_rows:,} texts and {len(rows):,} label lists"
+                "fit needs the labels of the texts: fit(texts, label_lists), fit(dataset.train), or a table with a "
+                f"column '{LABELS}'"
             )
-        found = sorted({str(label) for row in rows for label in row})
-        vocabulary = Vocabulary.of(found) if vocabulary is None else vocabulary.extended(found)
-        position = vocabulary.position
-        matrix = LabelMatrix.from_lists(([position[str(label)] for label in row] for row in rows), len(vocabulary))
-        return cls(table, matrix, vocabulary)
+        matrix, whole = as_labels(label_sets, table.num_rows, vocabulary)
+        return cls(table, matrix, whole)
 
     def __len__(self) -> int:
         return int(self.texts.num_rows)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of texts, as scikit-learn asks for it before it takes rows for cross-validation."""
+        return (len(self),)
+
+    @overload
+    def __getitem__(self, rows: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, rows: slice | NDArray[Any] | list[int] | tuple[Any, EllipsisType]) -> Split: ...
+    def __getitem__(self, rows: Any) -> dict[str, Any] | Split:
+        """Return one record (fields and label ids), or a Split of the rows of a slice, array or mask."""
+        if isinstance(rows, tuple):  # scikit-learn writes split[rows, ...]
+            rows = rows[0]
+        picked = np.arange(len(self))[rows]
+        return self.take(picked) if np.ndim(picked) else self._record(int(picked))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(self._record, range(len(self)))
+
+    def _record(self, row: int) -> dict[str, Any]:
+        fields = {name: self.texts[name][row].as_py() for name in self.texts.column_names}
+        return fields | {LABELS: [self.vocabulary.ids[label] for label in self.labels[row]]}
+
+    def __repr__(self) -> str:
+        fields = ", ".join(self.texts.column_names)
+        return f"Split({len(self):,} texts ({fields}), {self.labels.n_labels:,} labels)"
+
+    def _repr_html_(self) -> str:
+        head = [*self.texts.column_names, LABELS]
+        rows = [
+            [*(record[name] for name in head[:-1]), ", ".join(self.label_names(row))]
+            for row, record in enumerate(map(self._record, range(min(len(self), SHOWN_ROWS))))
+        ]
+        return html_table(repr(self), rows, head, len(self) - len(rows))
 
     @cached_property
     def has_texts(self) -> bool:
@@ -67,14 +113,14 @@ class Split:
         return self.features is None or bool(pc.any(pc.greater(pc.binary_length(self.texts[TEXT]), 0)).as_py())
 
     def take(self, rows: NDArray[Any]) -> Split:
-        """The given rows (numbers, or a mask), in the given order."""
+        """Return the given rows (numbers, or a mask), in the given order."""
         rows = np.arange(len(self))[rows]
-        texts = pa.table({name: _take(self.texts[name], rows) for name in self.texts.column_names})
+        texts = pa.table({name: take_strings(self.texts[name], rows) for name in self.texts.column_names})
         features = None if self.features is None else self.features[rows]
         return replace(self, texts=texts, labels=self.labels.take(rows), features=features)
 
     def over(self, vocabulary: Vocabulary) -> Split:
-        """The same texts and labels over a vocabulary that holds all of these labels."""
+        """Return the same texts and labels over a vocabulary that holds all of these labels."""
         unknown = next((label for label in self.vocabulary.ids if label not in vocabulary.position), None)
         if unknown is not None:
             raise DataError(f"the vocabulary must hold every label of the texts, got none for '{unknown}'")
@@ -105,9 +151,14 @@ class Split:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Named splits over one vocabulary."""
+    """Named splits over one vocabulary.
+
+    data = longtail.load_dataset("debtags-sample")
+    data.train, data.test       the splits
+    data.vocabulary             their labels
+    """
 
     name: str
     splits: Mapping[str, Split]
@@ -120,15 +171,27 @@ class Dataset:
     @classmethod
     def of(
         cls,
-        splits: Mapping[str, tuple[Texts, Iterable[Iterable[str]]]],
+        splits: Mapping[str, tuple[Texts, LabelSets]],
         name: str = "data",
         vocabulary: Vocabulary | None = None,
     ) -> Dataset:
-        """Build from texts and label lists a split; label order is that of the vocabulary, then sorted."""
-        made = {split: Split.of(texts, labels) for split, (texts, labels) in splits.items()}
-        found = sorted({label for split in made.values() for label in split.vocabulary.ids})
-        whole = Vocabulary.of(found) if vocabulary is None else vocabulary.extended(found)
-        return cls(name, {split: part.over(whole) for split, part in made.items()}, whole)
+        """Build from texts and labels by split; label order is that of the vocabulary, then sorted."""
+        apart = {split: Split.of(texts, labels) for split, (texts, labels) in splits.items()}
+        ids = sorted({label for split in apart.values() for label in split.vocabulary.ids})
+        whole = Vocabulary.of(ids) if vocabulary is None else vocabulary.extended(ids)
+        return cls(name, {name: split.over(whole) for name, split in apart.items()}, whole)
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}: {len(split):,} texts" for name, split in self.splits.items())
+        return f"Dataset({shorten(self.name, 40)!r}, {splits}, {len(self.vocabulary):,} labels)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{len(split):,}", f"{split.labels.labels_per_text().mean() if len(split) else 0:.1f}")
+            for name, split in self.splits.items()
+        ]
+        title = f"{self.name}: {len(self.vocabulary):,} labels"
+        return html_table(title, rows, ("split", "texts", "labels per text"))
 
     @property
     def train(self) -> Split:
@@ -146,7 +209,7 @@ class Dataset:
         return self.split("test")
 
     def split(self, name: str) -> Split:
-        """A split by name."""
+        """Return a split by name."""
         if name not in self.splits:
             more = "; hold_out() makes a dev part of train" if name == "dev" else ""
             raise DataError(f"{self.name} has no split '{name}', only {', '.join(self.splits)}{more}")
@@ -155,7 +218,7 @@ class Dataset:
     def named_by(self, official: Vocabulary) -> Dataset:
         """With labels named as in an official vocabulary; they stay in their order."""
         named = self.vocabulary.described_by(official, self.vocabulary)
-        splits = {name: replace(split, vocabulary=named) for name, split in self.splits.items()}
+        splits = {name: replace(split, vocabulary=named, official=official) for name, split in self.splits.items()}
         return replace(self, splits=splits, vocabulary=named, official=official)
 
     def hold_out(self, share: float = 0.1, at_most: int = 4000, seed: int = 0) -> Dataset:
@@ -174,56 +237,12 @@ class Dataset:
         return replace(self, splits=splits, facts={**self.facts, "held_out": held_out})
 
 
-def as_table(texts: Texts) -> pa.Table:
-    """Whatever holds texts, as an Arrow table with a column `text`; columns that hold no texts are left out."""
-    if isinstance(texts, str):
-        raise DataError("texts must be a list of texts, got one text; put it into a list")
-    if hasattr(texts, "__arrow_c_stream__") and hasattr(texts, "columns"):  # data frames of any make
-        texts = pa.table(texts)
-    if isinstance(texts, pa.Table):
-        columns = {name: texts[name] for name in texts.column_names if name == TEXT or _is_text(texts[name].type)}
-    elif isinstance(texts, Mapping):
-        columns = dict(texts)
-    elif isinstance(texts, pa.Array | pa.ChunkedArray):
-        columns = {TEXT: texts}
-    else:
-        rows = list(texts)
-        kind: type = Mapping if rows and isinstance(rows[0], Mapping) else str
-        wrong = [type(row).__name__ for row in rows if not isinstance(row, kind)]
-        if wrong:
-            raise DataError(f"a text must be a string (or all of them fields by name), got {wrong[0]}")
-        names = dict.fromkeys(name for row in rows for name in row) if kind is Mapping else {}
-        columns = {name: [row.get(name) for row in rows] for name in names} if kind is Mapping else {TEXT: rows}
-    if TEXT not in columns:
-        raise DataError(f"texts must have a column '{TEXT}', got {', '.join(columns) or 'no column'}")
-    try:
-        return pa.table({name: as_strings(column, name) for name, column in columns.items()})
-    except pa.ArrowInvalid as error:
-        raise DataError(f"columns of texts must be equally long: {error}") from error
-
-
-def as_strings(values: Any, name: str) -> pa.ChunkedArray:
-    """Texts as an Arrow column of type string without nulls; a missing text is an empty one."""
-    try:
-        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, pa.string())
-        column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if not _is_text(column.type):
-            raise DataError(f"column '{name}' must hold texts, got {column.type}")
-        column = column.cast(pa.string())
-        return pc.fill_null(column, "") if column.null_count else column
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
-        raise DataError(f"column '{name}' must hold texts: {error}") from error
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return any(is_kind(inner) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def _take(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-    """Rows of a string column; Arrow's own take would first join all chunks and end at 2 GiB."""
+def take_strings(
+    column: pa.ChunkedArray, rows: NDArray[np.int64], *, piece_bytes: int = PIECE_BYTES
+) -> pa.ChunkedArray:
+    """Return rows of a string column; Arrow's own take would first join all chunks and end at 2 GiB."""
     sizes = np.asarray(pc.binary_length(column), np.int64)[rows]
-    piece_of = np.cumsum(sizes) // _PIECE_BYTES
+    piece_of = np.cumsum(sizes) // piece_bytes
     starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
     pieces = []
     for piece in np.split(rows, np.flatnonzero(np.diff(piece_of)) + 1):
@@ -235,7 +254,7 @@ def _take(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.ChunkedArray:
 
 
 def _visible_bytes(value: pa.LargeBinaryArray) -> memoryview | bytes:
-    """The bytes that an array shows, without what its buffers hold beside."""
+    """Return the bytes that an array shows, without what else its buffers hold."""
     offsets = np.frombuffer(value.buffers()[1], np.int64)[value.offset : value.offset + len(value) + 1]
     data = value.buffers()[2]
     return b"" if data is None or not len(offsets) else memoryview(data)[int(offsets[0]) : int(offsets[-1])]

@@ -1,8 +1,8 @@
 """The data doctor: what is in a data set, what would break training, and what is merely odd.
 
-Every text is read once, in blocks: white space and case are folded, words counted, the folded text hashed
-(64 bits), and broken characters searched for, all in Arrow's C++ kernels but the hash. The rest is counting
-on arrays of one number a text or a label, so a million texts take seconds and little memory.
+Every text is read once, in blocks: white space and case are folded, words counted, the folded text hashed (64 bits),
+and broken characters searched for, all but the hash in Arrow's C++ kernels. The rest is counting on arrays with one
+number per text or label, so a million texts take seconds and little memory.
 
     Dataset  ->  examine  ->  Examination (counts, label-frequency curve, faults, warnings)
 """
@@ -26,7 +26,7 @@ from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.examination import Examination, Finding, SplitCounts, examination_markdown, percent
 from longtail.data.lines import read_lines
 from longtail.data.similar import near_names, same_names
-from longtail.progress import SILENT, Progress
+from longtail.run.progress import SILENT, Progress
 
 __all__ = ["Examination", "Finding", "SplitCounts", "examination_markdown", "examine"]
 
@@ -35,11 +35,11 @@ N_EXAMPLES = 5
 EXAMPLE_CHARACTERS = 60
 BLOCK_TEXTS = 16_384
 LENGTH_EDGES = (0, 1, 2, 3, 4, *(round(2 ** (half / 2)) for half in range(5, 80)))
-"""Bins of words a text: two a doubling, the same for every data set."""
+"""Bins of words per text: two per doubling, the same for every data set."""
 LINE_FORMATS = ("folder", "fasttext")
-"""Formats where text number n is line number n of the file, blank lines aside."""
+"""Formats where text n is line n of the file, not counting blank lines."""
 
-# What the later bytes of a UTF-8 character look like when they are read as Latin-1 or Windows-1252.
+# The later bytes of a UTF-8 character, read as Latin-1 or Windows-1252.
 _TAIL = "[\u0080-\u00bfŒœŠšŸŽžƒˆ˜\u2013-\u2022…‰‹›€™]"
 ENCODING_FAULTS = {
     "replacement characters": ("\ufffd", "bytes were lost when the text was decoded; read its source again"),
@@ -52,20 +52,23 @@ ENCODING_FAULTS = {
         "NUL and its kin are no text, and \\x80 to \\x9f are Windows-1252 read as Latin-1",
     ),
 }
-"""Kind of broken character → its pattern (read alike by RE2 and Python), and what it means."""
+"""Kind of broken character → its pattern (for RE2 and Python alike), and what it means."""
 
 
-def examine(dataset: Dataset, progress: Progress = SILENT) -> Examination:
-    """Look at every text and label of `dataset`. Bad data are reported here, never raised."""
-    parts = [_scan(dataset, name, progress) for name in dataset.splits]
-    findings = [*_faults(dataset, parts)]
-    for part in parts:
-        findings += _odd_texts(part)
-    findings += [*_shared_texts(parts), *_odd_labels(dataset), *_alike_names(dataset)]
+def examine(dataset: Dataset, progress: Progress = SILENT, *, block_texts: int = BLOCK_TEXTS) -> Examination:
+    """Return the report on every text and label of `dataset`; bad data are reported, never raised.
+
+    `block_texts` texts are read at a time.
+    """
+    scanned = [_scan(dataset, name, progress, block_texts) for name in dataset.splits]
+    findings = [*_faults(dataset, scanned)]
+    for split in scanned:
+        findings += _odd_texts(split)
+    findings += [*_shared_texts(scanned), *_odd_labels(dataset), *_alike_names(dataset)]
     return Examination(
         name=dataset.name,
         n_labels=len(dataset.vocabulary),
-        splits=tuple(_count(part) for part in parts),
+        splits=tuple(_count(split) for split in scanned),
         label_frequency=np.sort(_frequency(dataset, TRAIN))[::-1],
         findings=tuple(findings),
     )
@@ -73,12 +76,12 @@ def examine(dataset: Dataset, progress: Progress = SILENT) -> Examination:
 
 @dataclass(frozen=True)
 class _Part:
-    """A split, and what one pass over its texts gives."""
+    """A split, and the result of one pass over its texts."""
 
     name: str
     split: Split
     file: Path | None
-    """The file whose lines are the texts, where known."""
+    """The file whose lines are the texts, if known."""
     words: NDArray[np.int64]  # (n_texts,)
     hashes: NDArray[np.uint64]  # (n_texts,)
     broken: dict[str, NDArray[np.int64]]  # kind of encoding fault → rows
@@ -95,18 +98,18 @@ class _Part:
 
     @cached_property
     def repeated(self) -> NDArray[np.int64]:
-        """Rows whose text is not empty and stands in an earlier row too."""
+        """Rows whose text is not empty and occurs in an earlier row."""
         _, first = np.unique(self.hashes, return_index=True)
         later = np.ones(len(self.hashes), np.bool_)
         later[first] = False
         return np.flatnonzero(later & (self.words > 0))
 
     def row_of(self, hash_: np.uint64) -> int:
-        """The first row with this text."""
+        """Return the first row with this text."""
         return int(np.argmax(self.hashes == hash_))
 
     def quote(self, row: int, pattern: str = "") -> str:
-        """Where a text stands, and how it begins or, with a pattern, what stands around its first match."""
+        """Return the place of a text and its beginning or, with a pattern, what surrounds the first match."""
         columns = [TEXT, *(name for name in self.split.texts.column_names if name != TEXT)]
         texts = (str(self.split.texts[name][row].as_py() or "") for name in columns)
         text, match = next((text, match) for text in texts if (match := re.search(pattern, text)))
@@ -126,12 +129,12 @@ class _Part:
         return np.flatnonzero(np.concatenate([*filled, np.ones(len(self.split), np.bool_)])) + 1
 
 
-def _scan(dataset: Dataset, name: str, progress: Progress) -> _Part:
+def _scan(dataset: Dataset, name: str, progress: Progress, block_texts: int) -> _Part:
     split = dataset.splits[name]
     words, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
     broken = {kind: [np.zeros(0, np.int64)] for kind in ENCODING_FAULTS}
     with progress.step(f"reading {name}", total=len(split), unit="texts") as advance:
-        for start, block in _blocks(split):
+        for start, block in _blocks(split, block_texts):
             trimmed = pc.utf8_trim_whitespace(pc.utf8_lower(block[TEXT]))
             tokens = pc.utf8_split_whitespace(trimmed)
             n_tokens = pc.if_else(pc.equal(trimmed, ""), 0, pc.list_value_length(tokens))
@@ -141,16 +144,16 @@ def _scan(dataset: Dataset, name: str, progress: Progress) -> _Part:
                 hits = [np.asarray(pc.match_substring_regex(column, pattern)) for column in block.values()]
                 broken[kind].append(np.flatnonzero(np.logical_or.reduce(hits)) + start)
             advance(len(trimmed))
-    rows = {kind: np.concatenate(found) for kind, found in broken.items()}
+    rows = {kind: np.concatenate(blocks) for kind, blocks in broken.items()}
     file = dataset.facts.get("files", {}).get(name) if dataset.facts.get("format") in LINE_FORMATS else None
     known = Path(file) if file is not None and Path(file).is_file() else None
     return _Part(name, split, known, np.concatenate(words), np.concatenate(hashes), rows)
 
 
-def _blocks(split: Split) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-    """(first row, columns) of a bounded number of texts at a time."""
+def _blocks(split: Split, block_texts: int) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """Yield (first row, columns) of a bounded number of texts."""
     start = 0
-    for batch in split.texts.to_batches(max_chunksize=BLOCK_TEXTS):
+    for batch in split.texts.to_batches(max_chunksize=block_texts):
         yield start, {name: pc.fill_null(batch.column(name), "") for name in batch.schema.names}
         start += batch.num_rows
 
@@ -182,13 +185,12 @@ def _count(part: _Part) -> SplitCounts:
 
 
 def _faults(dataset: Dataset, parts: Sequence[_Part]) -> Iterator[Finding]:
-    """What would break training."""
+    """Yield what would break training."""
     train = next((part for part in parts if part.name == TRAIN), None)
     if train is None or not len(train.split):
-        found = ", ".join(f"{len(part.split):,} {part.name} texts" for part in parts) or "nothing"
-        yield _fault(
-            "no texts", 0, f"there must be training texts, got {found}; the training part must be named 'train'"
-        )
+        got = ", ".join(f"{len(part.split):,} {part.name} texts" for part in parts) or "nothing"
+        message = f"there must be training texts, got {got}; the training part must be named 'train'"
+        yield _fault("no texts", 0, message)
         return
     n_texts, used = len(train.split), np.unique(train.split.labels.indices)
     if len(used) == 0:
@@ -215,7 +217,7 @@ def _odd_texts(part: _Part) -> Iterator[Finding]:
         examples = (part.quote(row) for row in part.unlabelled.tolist())
         yield _warning("texts without labels", len(part.unlabelled), message, examples)
     if len(part.repeated):
-        message = f"{_of(len(part.repeated), n_texts)} {name} texts stand in {name} before, word for word"
+        message = f"{_of(len(part.repeated), n_texts)} {name} texts occur earlier in {name}, word for word"
         rows = part.repeated.tolist()
         examples = (f"{part.quote(row)} = text {part.row_of(part.hashes[row]) + 1}" for row in rows)
         yield _warning("repeated texts", len(part.repeated), message, examples)
@@ -231,7 +233,7 @@ def _shared_texts(parts: Sequence[_Part]) -> Iterator[Finding]:
         shared = np.flatnonzero(np.isin(other.hashes, one.hashes) & (other.words > 0))
         if len(shared):
             share = _of(len(shared), len(other.words))
-            message = f"{share} {other.name} texts stand in {one.name} too: scores on {other.name} will flatter"
+            message = f"{share} {other.name} texts occur in {one.name} too: scores on {other.name} will be too high"
             rows = shared.tolist()
             examples = (f"{other.quote(row)} = {one.name} text {one.row_of(other.hashes[row]) + 1}" for row in rows)
             yield _warning(f"texts in {one.name} and {other.name}", len(shared), message, examples)
@@ -248,8 +250,8 @@ def _odd_labels(dataset: Dataset) -> Iterator[Finding]:
         if len(unseen):
             share = percent(frequency[unseen].sum() / frequency.sum())
             message = (
-                f"{_of(len(unseen), int(np.count_nonzero(frequency)))} labels of {split} have no training text, so no "
-                f"text teaches them: {share} of {split}'s assignments"
+                f"{_of(len(unseen), int(np.count_nonzero(frequency)))} labels of {split} have no training text and "
+                f"cannot be learned: {share} of {split}'s assignments"
             )
             order = unseen[np.argsort(-frequency[unseen], kind="stable")]
             examples = (f"{names[label]} ({frequency[label]:,} {split} texts)" for label in order)
@@ -269,20 +271,20 @@ def _alike_names(dataset: Dataset) -> Iterator[Finding]:
     groups = same_names(names)
     if groups:
         message = (
-            f"{len(groups):,} label names stand more than once, case, punctuation and spaces aside; one label each?"
+            f"{len(groups):,} label names occur more than once, ignoring case, punctuation and spaces; one label each?"
         )
         examples = (" = ".join(title(label) for label in group[:N_EXAMPLES]) for group in groups)
         yield _warning("same label names", len(groups), message, examples)
     pairs = near_names(names)
     if pairs:
-        # Long names that differ by a letter are the likeliest slips.
+        # Long names that differ by a letter are the likeliest misspellings.
         longest_first = sorted(pairs, key=lambda pair: -len(names[pair[0]]))
         message = f"{len(pairs):,} pairs of label names differ by one letter or by accents; one label each?"
         yield _warning("near label names", len(pairs), message, (f"{title(a)} ~ {title(b)}" for a, b in longest_first))
 
 
 def _frequency(dataset: Dataset, split: str) -> NDArray[np.int64]:
-    """Texts of each label in a split: (n_labels,)."""
+    """Return the number of texts of each label in a split: (n_labels,)."""
     if split not in dataset.splits:
         return np.zeros(len(dataset.vocabulary), np.int64)
     return np.bincount(dataset.splits[split].labels.indices, minlength=len(dataset.vocabulary))

@@ -1,4 +1,4 @@
-"""What the data doctor found: counts a split, the label-frequency curve, faults and warnings.
+"""The result of the data doctor: counts per split, the label-frequency curve, faults and warnings.
 
     Examination
       splits    one SplitCounts each
@@ -18,16 +18,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.tables import Table, markdown_lines
+
 HEAD_SHARE = 0.2
 """The most frequent labels whose share of all assignments is reported."""
 CURVE_POINTS = 60
 BANDS = (0, 1, 2, 5, 10, 100, 1000)
-"""Lower ends of the bands of training texts a label."""
+"""Lower ends of the bands of training texts per label."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about the data that its owner should know."""
+    """Something about the data that its owner should know."""
 
     kind: str
     severity: Literal["fault", "warning"]
@@ -38,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """The size of one split, and how its texts are spread over lengths."""
+    """The size of a split, and the distribution of its text lengths."""
 
     name: str
     n_texts: int
@@ -54,13 +56,13 @@ class SplitCounts:
     n_repeated: int
     """Texts that occurred before in the same split."""
     length_edges: tuple[int, ...]
-    """Edges of the histogram of words a text: bin i holds edge i <= words < edge i + 1."""
+    """Edges of the histogram of words per text: bin i holds edge i <= words < edge i + 1."""
     length_counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """The whole report on a data set."""
+    """The report on a data set."""
 
     name: str
     n_labels: int
@@ -90,7 +92,7 @@ class Examination:
         return float(self.label_frequency[: self.n_head].sum() / total) if total else 0.0
 
     def bands(self) -> list[dict[str, Any]]:
-        """Labels by their number of training texts, with the share of assignments that each band holds."""
+        """Return, for each band of training texts per label, its labels and share of assignments."""
         total = max(int(self.label_frequency.sum()), 1)
         rows = []
         for low, after in zip(BANDS, [*BANDS[1:], None], strict=True):
@@ -103,7 +105,7 @@ class Examination:
         return rows
 
     def curve(self) -> list[tuple[int, int]]:
-        """(rank, training texts) at ranks spread evenly on a log scale: enough to draw the curve."""
+        """Return (rank, training texts) at ranks spread evenly on a log scale, to draw the curve."""
         n_seen = int(np.count_nonzero(self.label_frequency))
         if not n_seen:
             return []
@@ -128,10 +130,9 @@ class Examination:
 
 
 def examination_markdown(examination: Examination) -> str:
-    """The report as Markdown that also reads well as plain text."""
-    lines = [f"# {examination.name}", ""]
-    lines += _table(
-        ["split", "texts", "labels", "assignments", "labels a text", "words a text", "median", "longest"],
+    """Return the report as Markdown that also reads well as plain text."""
+    columns = Table(
+        ["split", "texts", "labels", "assignments", "labels per text", "words per text", "median", "longest"],
         [
             [
                 split.name, f"{split.n_texts:,}", f"{split.n_labels:,}", f"{split.n_assignments:,}",
@@ -141,11 +142,13 @@ def examination_markdown(examination: Examination) -> str:
             for split in examination.splits
         ],
     )  # fmt: skip
+    lines = [f"# {examination.name}", "", *markdown_lines(columns)]
     seen = int(np.count_nonzero(examination.label_frequency))
     if seen:
-        lines += ["", "## Labels by number of training texts", ""]
-        lines += _table(["training texts", "labels", "of all assignments"], [_band_row(b) for b in examination.bands()])
+        bands = [_band_row(band) for band in examination.bands()]
         lines += [
+            *("", "## Labels by number of training texts", ""),
+            *markdown_lines(Table(["training texts", "labels", "of all assignments"], bands)),
             "",
             f"The most frequent 20 % of the {seen:,} labels in training ({examination.n_head:,}) hold "
             f"{percent(examination.head_mass)} of all assignments.",
@@ -162,7 +165,7 @@ def examination_markdown(examination: Examination) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for people; what is not nothing is never shown as nothing, nor what is not all as all."""
+    """Return a share in per cent; only 0 is shown as 0.0 %, only 1 as 100.0 %."""
     if 0 < share < 0.0005:
         return "< 0.1 %"
     if 0.9995 <= share < 1:
@@ -174,18 +177,6 @@ def _band_row(band: dict[str, Any]) -> list[str]:
     low, high = band["from"], band["to"]
     span = f"{low:,} or more" if high is None else f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return [span, f"{band['n_labels']:,}", percent(band["share_of_assignments"])]
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A Markdown table, padded so that its columns also line up in a terminal; numbers to the right."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-
-    def line(row: list[str]) -> str:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        return "| " + " | ".join(cells) + " |"
-
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return [line(head), line(rule), *map(line, rows)]
 
 
 def _plain(value: Finding | SplitCounts, without: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Files of lines, read in blocks: decompressed, checked as UTF-8, and every fault with its file and line.
+"""Read files of lines in blocks: decompressed and checked as UTF-8; every fault names its file and line.
 
     file (plain, .gz, .bz2, .zst)  ->  Block(data: whole lines, line: number of the first)  ->  Arrow strings
 
-A block is a few megabytes of whole lines, or one line where that is longer, so that memory stays bounded
-by the block and the longest line, not by the file.
+A block is a few megabytes of whole lines, or one line if that is longer: memory is bounded by the block and the
+longest line, not by the file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from longtail.data.arrow import string_array
 from longtail.errors import DataError
 
 OnBadUtf8: TypeAlias = Literal["error", "replace"]
@@ -45,10 +46,25 @@ class Lines(NamedTuple):
     """Number of the first line, from 1."""
 
 
-def read_blocks(path: Path, on_bad_utf8: OnBadUtf8 = "error", stream: BufferedIOBase | None = None) -> Iterator[Block]:
-    """The file as blocks of whole lines of valid UTF-8; or an open stream, which `path` only names."""
+def read_blocks(
+    path: Path,
+    on_bad_utf8: OnBadUtf8 = "error",
+    stream: BufferedIOBase | None = None,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[Block]:
+    """Yield blocks of whole lines of valid UTF-8.
+
+    Args:
+        path: The file; with a `stream` that is open already, it only names it in messages.
+        on_bad_utf8: Whether to raise at bytes that are not UTF-8, or to put U+FFFD there.
+        stream: An open stream to read instead of a file.
+        block_bytes: How many bytes are read at a time.
+        max_line_bytes: Longer lines are refused.
+    """
     line = 1
-    for data in _raw_blocks(path, stream=stream):
+    for data in _raw_blocks(path, block_bytes, max_line_bytes, stream):
         if line == 1:
             data = data.removeprefix(_BOM)
         n_lines = data.count(b"\n")
@@ -59,25 +75,33 @@ def read_blocks(path: Path, on_bad_utf8: OnBadUtf8 = "error", stream: BufferedIO
         line += n_lines
 
 
-def read_lines(path: Path, on_bad_utf8: OnBadUtf8 = "error", stream: BufferedIOBase | None = None) -> Iterator[Lines]:
-    """The file as Arrow arrays of lines; `\\n` and `\\r\\n` end a line, nothing else does."""
-    for data, line in read_blocks(path, on_bad_utf8, stream):
-        whole = pa.array([data.removesuffix(b"\n")], pa.string())
+def read_lines(
+    path: Path,
+    on_bad_utf8: OnBadUtf8 = "error",
+    stream: BufferedIOBase | None = None,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[Lines]:
+    r"""Yield lines as Arrow arrays; only `\n` and `\r\n` end a line. The arguments are those of `read_blocks`."""
+    for data, line in read_blocks(path, on_bad_utf8, stream, block_bytes=block_bytes):
+        whole = string_array([data.removesuffix(b"\n")])
         lines = pc.list_flatten(pc.split_pattern(whole, "\n"))
         yield Lines(pc.replace_substring_regex(lines, "\r$", "") if b"\r" in data else lines, line)
 
 
 def read_rows(path: Path, on_bad_utf8: OnBadUtf8 = "error") -> Iterator[tuple[int, list[str]]]:
-    """Line number and tab-separated cells of every line that is not blank: for small files."""
+    """Yield line number and tab-separated cells of every line that is not blank; for small files."""
     for block in read_lines(path, on_bad_utf8):
         for number, line in enumerate(block.lines.to_pylist(), block.line):
             if line.strip():
                 yield number, line.split("\t")
 
 
-def aligned(paths: Sequence[Path], on_bad_utf8: OnBadUtf8 = "error") -> Iterator[list[pa.StringArray]]:
-    """Several files line by line: equally long pieces of each; they must have as many lines."""
-    streams = [read_lines(path, on_bad_utf8) for path in paths]
+def aligned(
+    paths: Sequence[Path], on_bad_utf8: OnBadUtf8 = "error", *, block_bytes: int = BLOCK_BYTES
+) -> Iterator[list[pa.StringArray]]:
+    """Yield pieces of several files with the same lines of each; raise if the files differ in length."""
+    streams = [read_lines(path, on_bad_utf8, block_bytes=block_bytes) for path in paths]
     nothing = pa.array([], pa.string())
     pieces: list[pa.StringArray] = [nothing] * len(paths)
     n_lines = 0
@@ -98,48 +122,50 @@ def aligned(paths: Sequence[Path], on_bad_utf8: OnBadUtf8 = "error") -> Iterator
 
 
 def first_line(path: Path) -> str:
-    """The first line that is not blank, at most its first kilobytes; empty where the file cannot be read so."""
+    """Return the first line that is not blank, at most 8 kB of it; empty if the file cannot be read as lines."""
     try:
-        for block in _raw_blocks(path, 1 << 16):
+        for block in _raw_blocks(path, 1 << 16, MAX_LINE_BYTES):
             for line in block.removeprefix(_BOM).split(b"\n"):
                 if line.strip():
                     return line[:8192].decode("utf-8", "replace").rstrip("\r")
     except DataError:
-        pass  # whoever reads the file in earnest reports it
+        pass  # reported when the whole file is read
     return ""
 
 
 def fault(path: Path, line: int, what: str) -> DataError:
-    """A fault in the data, with its place."""
+    """Return an error that names the file and line of a fault."""
     return DataError(f"{path}:{line}: {what}")
 
 
 def bare_suffix(path: Path) -> str:
-    """The file's suffix below its compression, in lower case: `.jsonl` of `train.jsonl.zst`."""
+    """Return the suffix without compression, in lower case: `.jsonl` of `train.jsonl.zst`."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSIONS else path.suffix.lower()
 
 
 def bare_stem(path: Path) -> str:
-    """The file's name without suffix and compression: `train` of `train.jsonl.zst`."""
+    """Return the name without suffix and compression: `train` of `train.jsonl.zst`."""
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSIONS else path.stem
 
 
-def _raw_blocks(path: Path, size: int | None = None, stream: BufferedIOBase | None = None) -> Iterator[bytes]:
+def _raw_blocks(
+    path: Path, block_bytes: int, max_line_bytes: int, stream: BufferedIOBase | None = None
+) -> Iterator[bytes]:
     waiting: list[bytes] = []
     n_waiting = 0
     try:
         with pa.input_stream(str(path)) if stream is None else nullcontext(stream) as source:
-            # Of a stream what is there is taken, so that lines typed or piped one by one are answered one by one.
+            # read1 returns what has arrived, so that lines that are typed or piped one by one are answered one by one.
             read = source.read if stream is None else source.read1
-            while chunk := read(size or BLOCK_BYTES):
+            while chunk := read(block_bytes):
                 end = chunk.rfind(b"\n") + 1
                 if end:
                     yield b"".join((*waiting, chunk[:end]))
                     waiting, n_waiting = [], 0
                 waiting.append(chunk[end:])
                 n_waiting += len(chunk) - end
-                if n_waiting > MAX_LINE_BYTES:
-                    raise DataError(f"{path}: a line must be at most {MAX_LINE_BYTES:,} bytes long; is it a text file?")
+                if n_waiting > max_line_bytes:
+                    raise DataError(f"{path}: a line must be at most {max_line_bytes:,} bytes long; is it a text file?")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if n_waiting:

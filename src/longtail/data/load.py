@@ -1,44 +1,52 @@
-"""From whatever holds texts and labels to a `Dataset`.
+"""Load a `Dataset` from whatever holds texts and labels.
 
-    load_dataset("folder" | "file.csv" | "debtags" | {"train": (texts, labels)})  ->  Dataset
+    load_dataset("folder" | "file.csv" | "debtags-sample" | {"train": (texts, labels)})  ->  Dataset
 
-The index of labels is made of all labels in the splits and those that the data's own list of labels names;
-a vocabulary only names them. Labels of dev and test that train does not have stay in the ground truth.
+The labels are those of all splits and of the data's own list of labels; a vocabulary only names them. Labels of dev
+and test that train does not have stay in the ground truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 from longtail.data.assemble import assemble
-from longtail.data.dataset import Dataset, Texts
+from longtail.data.dataset import TEXT, Dataset, LabelSets, Texts
 from longtail.data.formats import FORMATS, find_format
 from longtail.data.lines import bare_stem
 from longtail.data.names import read_hierarchy, read_names
 from longtail.data.skos import SUFFIXES, read_skos
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import DataError, did_you_mean
-from longtail.progress import SILENT, Progress
+from longtail.errors import ConfigError, DataError, did_you_mean
+from longtail.run.progress import SILENT, Progress
 
 
 def load_dataset(
-    source: str | Path | Dataset | Mapping[str, tuple[Texts, Iterable[Iterable[str]]]],
+    source: str | Path | Dataset | Mapping[str, tuple[Texts, LabelSets]],
     *,
     format: str | None = None,
-    vocabulary: str | Path | Vocabulary | None = None,
+    columns: Iterable[str] = (),
+    optional_columns: Iterable[str] = (),
+    vocabulary: str | Path | Vocabulary | Mapping[str, Any] | None = None,
     progress: Progress = SILENT,
     **options: Any,
 ) -> Dataset:
     """Load a folder, a file, a bundled data set by name, or texts and label lists by split.
 
-    `format` names one of `longtail.data.formats.FORMATS` where the files do not tell; `options` are those
-    of the format, for example `text_column`. `vocabulary` (a file of names, SKOS, or a Vocabulary) names
-    the labels.
+    Args:
+        source: What to load.
+        format: One of `longtail.data.formats.FORMATS`; needed only where the files do not tell.
+        columns: Columns of texts that tables must have besides the text, such as `model.columns`.
+        optional_columns: Further columns to keep where a table has them, such as `model.optional_columns`.
+        vocabulary: Names the labels: a `Vocabulary`, a file for `load_vocabulary`, or its arguments by name.
+        progress: Is told how many texts are read.
+        options: Options of the format, for example `text_column`.
     """
-    named = load_vocabulary(vocabulary) if isinstance(vocabulary, str | Path) else vocabulary
+    named = _read_vocabulary(vocabulary)
     if isinstance(source, Dataset | Mapping):
         if format is not None or options:
             raise DataError("format and its options are for files, got them with data that are loaded already")
@@ -47,19 +55,24 @@ def load_dataset(
     path = _find(source)
     try:
         name = find_format(path, format)
-        checked = FORMATS[name].options.of(options, source=f"format {name}")
-        found = FORMATS[name].read(path, checked)
+        kind = FORMATS.get(name)
+        if "optional_fields" in kind.options.model_fields:  # others keep all columns of texts
+            further = tuple(column for column in columns if column != TEXT)
+            wanted = {"fields": further, "optional_fields": tuple(optional_columns)}
+            options = {option: names for option, names in wanted.items() if names} | options
+        checked = kind.options.of(options, source=f"format {name}")
+        content = kind.read(path, checked)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    given = str(vocabulary) if isinstance(vocabulary, str | Path) else None
+    official = vocabulary["path"] if isinstance(vocabulary, Mapping) else vocabulary
     facts = {
         "source": str(source),
         "format": name,
         "options": checked.plain(),
-        "files": {**found.files, **({"official": given} if given else {})},
+        "files": {**content.files, **({"official": str(official)} if isinstance(official, str | Path) else {})},
     }
     title = path.resolve().name if path.is_dir() else bare_stem(path)
-    return assemble(found, title, named, facts, progress)
+    return assemble(content, title, named, facts, progress)
 
 
 def load_vocabulary(
@@ -69,7 +82,14 @@ def load_vocabulary(
     language: str = "en",
     ids: Literal["uri", "prefixed", "local", "notation"] = "uri",
 ) -> Vocabulary:
-    """Load label names from a tab-separated file, or from SKOS with names in `language` and ids as data have them."""
+    """Load label names from a tab-separated file or from SKOS.
+
+    Args:
+        path: The file.
+        hierarchy: A tab-separated file of labels and their broader labels; SKOS has its own.
+        language: The language of the names to take from SKOS.
+        ids: How the data write the ids of SKOS concepts.
+    """
     path = Path(path)
     if not path.is_file():
         raise DataError(f"a vocabulary must be a file of names or of SKOS, there is no file {path}")
@@ -79,8 +99,23 @@ def load_vocabulary(
     return names if hierarchy is None else names.described_by(names, read_hierarchy(Path(hierarchy)))
 
 
+def _read_vocabulary(vocabulary: str | Path | Vocabulary | Mapping[str, Any] | None) -> Vocabulary | None:
+    """Return the vocabulary that `load_dataset` was given, in whichever form."""
+    if vocabulary is None or isinstance(vocabulary, Vocabulary):
+        return vocabulary
+    if not isinstance(vocabulary, Mapping):
+        return load_vocabulary(vocabulary)
+    known = [name for name in signature(load_vocabulary).parameters if name != "path"]
+    for option in vocabulary:
+        if option not in ("path", *known):
+            raise ConfigError(f"unknown option 'vocabulary.{option}'{did_you_mean(option, known)}")
+    if vocabulary.get("path") is None:
+        raise ConfigError(f"vocabulary.{known[0]} and others are about a file of names, got no `vocabulary`")
+    return load_vocabulary(**vocabulary)
+
+
 def bundled_datasets() -> list[str]:
-    """Names of the data sets that come with longtail."""
+    """Return the names of the data sets that come with longtail."""
     root = _bundled()
     return sorted(folder.name for folder in root.iterdir() if folder.is_dir()) if root.is_dir() else []
 
@@ -96,6 +131,11 @@ def _find(source: str | Path) -> Path:
     bundled = bundled_datasets()
     if str(source) in bundled:
         return _bundled() / str(source)
+    if f"{source}-sample" in bundled:
+        raise DataError(
+            f"there is no file or folder {source}; the bundled sample of it is named {source}-sample. "
+            "For the full data set give the path of its folder."
+        )
     beside = [str(path.with_name(other.name)) for other in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*bundled, *beside])
     raise DataError(

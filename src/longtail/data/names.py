@@ -1,9 +1,9 @@
-"""Files of label names, one label a line, and of a hierarchy, one pair a line.
+"""Files of label names, one label per line, and of a hierarchy, one pair per line.
 
 labels.txt, vocabulary.txt   id <tab> name <tab> alternative | alternative
 hierarchy.tsv                child id <tab> parent id [<tab> name of the parent]
-output-items.txt             name; the id is the line's number, from 0
-label_vocab.txt              count <tab> name; the same
+output-items.txt             name; the id is the number of the line, from 0
+label_vocab.txt              count <tab> name; the id is the number of the line, from 0
 
 A line of a vocabulary may end after its id or its name. Lines that start with `#` are labels too.
 """
@@ -20,13 +20,13 @@ from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 
 NUMBERED = ("output-items.txt", "label_map.txt", "Yf.txt")
-"""What PECOS, X-BERT and the XMC repository call the file of names of numbered labels."""
+"""The files that name numbered labels in data of PECOS, X-BERT and the XMC repository."""
 _BETWEEN = " | "
 _COUNT = re.compile(r"\d+\t")
 
 
 def read_names(path: Path) -> Vocabulary:
-    """A vocabulary in the order of its file."""
+    """Return the vocabulary in a file, in the order of its lines."""
     ids: dict[str, int] = {}
     names: dict[str, str] = {}
     alternatives: dict[str, list[str]] = {}
@@ -47,7 +47,7 @@ def read_names(path: Path) -> Vocabulary:
 
 
 def read_hierarchy(path: Path) -> Vocabulary:
-    """All children as a vocabulary of ids and parents."""
+    """Return a vocabulary of all children with their parents."""
     parents: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     for number, cells in read_rows(path):
@@ -67,22 +67,27 @@ def read_hierarchy(path: Path) -> Vocabulary:
 def numbered_names(
     file: str | None, folder: Path | None = None, usual_names: Iterable[str] = NUMBERED
 ) -> dict[str, Any]:
-    """Names of labels that are numbers, as keywords of a `Source`: from `file`, or of a usual name in `folder`.
+    """Return the names of labels that are numbers, as keywords of a `Source`; empty if there is no such file.
 
-    Where every line starts with a count and a tab, as in X-BERT's label_vocab.txt, the name is what follows.
+    If every line starts with a count and a tab, as in X-BERT's label_vocab.txt, the name is what follows.
+
+    Args:
+        file: One name per line; by default a file with a usual name is looked for.
+        folder: Where to look for it.
+        usual_names: The names to look for.
     """
     if file is not None and not Path(file).is_file():
-        raise DataError(f"label_names must be a file of one name a line, {file} is none")
+        raise DataError(f"label_names must be a file of one name per line, {file} is none")
     usual = [folder / name for name in usual_names] if folder is not None else []
-    found = Path(file) if file is not None else next((name for name in usual if name.is_file()), None)
-    if found is None:
+    path = Path(file) if file is not None else next((name for name in usual if name.is_file()), None)
+    if path is None:
         return {}
-    names = [name for block in read_lines(found) for name in block.lines.to_pylist()]
+    names = [name for block in read_lines(path) for name in block.lines.to_pylist()]
     if all(_COUNT.match(name) for name in names):
         names = [name.partition("\t")[2] for name in names]
     ids = [str(number) for number in range(len(names))]
     vocabulary = Vocabulary.of(ids, dict(zip(ids, names, strict=True)))
-    return {"labels": vocabulary, "files": {"labels": str(found)}}
+    return {"labels": vocabulary, "files": {"labels": str(path)}}
 
 
 def write_names(vocabulary: Vocabulary, path: Path) -> None:
@@ -97,7 +102,7 @@ def write_names(vocabulary: Vocabulary, path: Path) -> None:
 
 
 def write_hierarchy(vocabularies: Iterable[Vocabulary], path: Path) -> None:
-    """Write the parents of all labels; nothing where no label has any."""
+    """Write the parents of all labels; no file is written if no label has any."""
     written: dict[tuple[str, str], str] = {}
     for vocabulary in vocabularies:
         for child, parents in zip(vocabulary.ids, vocabulary.table["parents"].to_pylist(), strict=True):

@@ -1,9 +1,9 @@
-"""Pictures of an examination: how labels and text lengths are spread.
+"""Plots of an examination: the distributions of labels and text lengths.
 
     label_frequency.png   training texts of each label by rank, both axes logarithmic, the head marked
-    text_lengths.png      words a text, as a share of the texts of each split
+    text_lengths.png      words per text, as a share of the texts of each split
 
-Needs matplotlib (extra `plots`); it is loaded when a picture is asked for, not before.
+Needs matplotlib (extra `plots`), which is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SPLIT_COLOURS = ("#2b6cb0", "#e8833a", "#3d9970", "#8e5ea2")
 SIZE_INCHES = (7.0, 4.2)
 DOTS_PER_INCH = 150
 NO_WORDS = 0.7
-"""Where texts without words stand on the axis of words."""
+"""Where texts without words are drawn on the logarithmic axis of words."""
 
 
 def plot_examination(examination: Examination, folder: str | Path) -> list[Path]:
-    """Draw the pictures into `folder` and return their paths; what has no data is not drawn."""
+    """Draw the plots into `folder` and return their paths; plots without data are left out."""
     folder = Path(folder)
     pictures = {}
     if examination.n_head:
@@ -44,9 +44,9 @@ def plot_examination(examination: Examination, folder: str | Path) -> list[Path]
 def _label_frequency(examination: Examination) -> Any:
     frequency = examination.label_frequency[examination.label_frequency > 0]
     n_seen, n_head = len(frequency), examination.n_head
-    figure, axes = _axes("labels, most frequent first", "training texts", f"{examination.name}: texts a label")
+    figure, axes = _axes("labels, most frequent first", "training texts", f"{examination.name}: texts per label")
     ranks = np.arange(1, n_seen + 1)
-    # Ranks with equal frequency make steps; their ends are all that a picture of a million labels can show.
+    # Ranks with equal frequency make steps; a plot of a million labels shows no more than their ends.
     ends = np.flatnonzero(np.diff(frequency, prepend=frequency[0] + 1, append=0))
     shown = np.unique(np.concatenate([ends[ends < n_seen], ends[ends > 0] - 1, [n_seen - 1]]))
     axes.loglog(ranks[shown], frequency[shown], color=INK, linewidth=1.8)
@@ -66,7 +66,7 @@ def _label_frequency(examination: Examination) -> Any:
 
 
 def _text_lengths(examination: Examination) -> Any:
-    figure, axes = _axes("words a text", "share of the split's texts", f"{examination.name}: how long texts are")
+    figure, axes = _axes("words per text", "share of the split's texts", f"{examination.name}: how long texts are")
     for split, colour in zip(examination.splits, SPLIT_COLOURS * len(examination.splits), strict=False):
         if split.n_texts:
             edges = np.maximum(split.length_edges, NO_WORDS)  # a log axis has no place for 0 words

@@ -1,15 +1,15 @@
-"""Label names that are probably one label written twice.
+"""Find label names that are probably one label written twice.
 
     same_names   equal once case, punctuation and white space are folded away ("E-Mail", "email")
     near_names   one letter more or less inside or at the end of a word, or other accents
                  ("Color" and "Colour", "Tree" and "Trees", "Cafe" and "Café")
 
-A changed letter or another first letter makes another word far more often than the same one (food, wood;
-migration, emigration), so those are left alone.
+A changed letter or another first letter makes another word far more often than a misspelling (food, wood; migration,
+emigration), so such pairs are not reported.
 
-Near names are found without comparing all pairs. A hash of every name without each of its letters is computed
-in one vectorised sweep and looked up among the hashes of the whole names; what is found is compared letter by
-letter. The cost is near-linear in the letters of all names.
+Near names are found without comparing all pairs: hashes of every name without each of its letters are computed in one
+vectorised sweep and looked up among the hashes of the whole names; matches are then compared letter by letter. The
+cost is nearly linear in the number of letters.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHORTEST_INSIDE = 6
-"""A letter inside a word counts in words of this length ("colour"); short words differ on purpose."""
+"""Words must be this long for a letter inside to count ("colour"); short words differ on purpose."""
 SHORTEST_ENDING = 5
-"""A last letter counts in words of this length ("trees")."""
+"""Words must be this long for the last letter to count ("trees")."""
 LONGEST_NAME = 200
 BLOCK_NAMES = 100_000
-"""Names are swept in blocks of this size, so that memory stays small next to the names."""
+"""So many names are hashed at a time, to bound memory."""
 
-# Between digits punctuation carries meaning (1.5 is not 15), and so do the signs of C++ and C#.
+# Punctuation between digits carries meaning (1.5 is not 15), and so do the signs of C++ and C#.
 _UNIMPORTANT = re.compile(r"(?<!\d)[^\w+#]|[^\w+#](?!\d)|_")
 _GAP = re.compile(r"(?:[^\w+#]|_)+")
 _BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2^64
@@ -40,7 +40,7 @@ _SIEVE_BITS = 24
 
 
 def same_names(names: Sequence[str]) -> list[list[int]]:
-    """Groups of two or more positions whose names are equal when folded, in order of their first position."""
+    """Return groups of positions whose names are equal when folded, in order of their first position."""
     groups: dict[str, list[int]] = {}
     for position, name in enumerate(names):
         plain = unicodedata.normalize("NFKC", name).casefold()
@@ -48,8 +48,11 @@ def same_names(names: Sequence[str]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def near_names(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of positions whose names differ by one letter or by accents, in order; names equal when folded are not."""
+def near_names(names: Sequence[str], *, block_names: int = BLOCK_NAMES) -> list[tuple[int, int]]:
+    """Return sorted pairs of positions whose names differ by one letter or by accents, not only by folding.
+
+    `block_names` names are hashed at a time.
+    """
     position_of: dict[str, int] = {}
     pairs = set()
     for position, name in enumerate(names):
@@ -59,17 +62,17 @@ def near_names(names: Sequence[str]) -> list[tuple[int, int]]:
             if not same_names([names[other], name]):
                 pairs.add((other, position))
     keys = list(position_of)
-    for one, other in _one_letter_longer(keys):
+    for one, other in _one_letter_longer(keys, block_names):
         a, b = position_of[keys[one]], position_of[keys[other]]
         pairs.add((min(a, b), max(a, b)))
     return sorted(pairs)
 
 
 def _without_accents(name: str) -> str:
-    parts = unicodedata.normalize("NFKD", name).casefold()
-    if not parts.isascii():
-        parts = "".join(c for c in parts if not unicodedata.combining(c))
-    return _GAP.sub(" ", parts).strip()
+    folded = unicodedata.normalize("NFKD", name).casefold()
+    if not folded.isascii():
+        folded = "".join(c for c in folded if not unicodedata.combining(c))
+    return _GAP.sub(" ", folded).strip()
 
 
 @dataclass(frozen=True)
@@ -83,19 +86,19 @@ class _Sweep:
     may_differ: NDArray[np.bool_]  # (n_letters,)
 
 
-def _one_letter_longer(keys: list[str]) -> Iterator[tuple[int, int]]:
-    """Pairs (longer, shorter) of keys where one letter of the longer makes the difference."""
+def _one_letter_longer(keys: list[str], block_names: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs (longer, shorter) of keys that differ by one letter of the longer."""
     if len(keys) < 2:
         return
-    blocks = range(0, len(keys), BLOCK_NAMES)
-    whole = np.concatenate([_sweep(keys[start : start + BLOCK_NAMES]).whole for start in blocks])
+    blocks = range(0, len(keys), block_names)
+    whole = np.concatenate([_sweep(keys[start : start + block_names]).whole for start in blocks])
     order = np.argsort(whole)
     ordered = whole[order]
     sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
     shift = np.uint64(64 - _SIEVE_BITS)
     sieve[whole >> shift] = True
     for start in blocks:
-        sweep = _sweep(keys[start : start + BLOCK_NAMES])
+        sweep = _sweep(keys[start : start + block_names])
         maybe = np.flatnonzero(sweep.may_differ & sieve[sweep.without >> shift])
         at = np.minimum(np.searchsorted(ordered, sweep.without[maybe]), len(ordered) - 1)
         hit = ordered[at] == sweep.without[maybe]
@@ -126,7 +129,7 @@ def _sweep(keys: list[str]) -> _Sweep:
 
 
 def _inside_long_word(flat: str, codes: NDArray[Any], place: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which characters are letters behind the first one of a word that is long enough to be misspelt."""
+    """Return which characters are letters, not the first of a word, in words that are long enough."""
     is_letter = np.zeros(0x110000, np.bool_)
     is_letter[[ord(character) for character in set(flat) if character.isalpha()]] = True
     space = codes == ord(" ")

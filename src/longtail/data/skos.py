@@ -1,9 +1,9 @@
-"""A vocabulary from SKOS: concepts with preferred and alternative labels and broader concepts.
+"""Read a vocabulary from SKOS: concepts with preferred and alternative labels and broader concepts.
 
     thesaurus.ttl | .rdf | .nt   ->   Vocabulary (ids sorted)
 
-A concept's name is its preferred label in the wanted language; where it has none, a label without a
-language, then the one of the first other language, in the order of the tags. Needs rdflib.
+The name of a concept is its preferred label in the wanted language; if it has none, a label without a language, then
+the one in the first other language, in the order of the tags. Needs rdflib.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 SUFFIXES = {
     ".ttl": "turtle", ".turtle": "turtle", ".rdf": "xml", ".xml": "xml", ".owl": "xml", ".nt": "nt", ".ntriples": "nt",
 }  # fmt: skip
-"""What rdflib calls the syntax of such files."""
+"""Suffixes, and rdflib's name of their syntax."""
 
 
 def read_skos(
     path: str | Path, language: str = "en", ids: Literal["uri", "prefixed", "local", "notation"] = "uri"
 ) -> Vocabulary:
-    """Read the concepts of a file.
+    """Return the concepts of a file.
 
-    `ids` says what labels are called in the data: by `uri`; `prefixed` as the file abbreviates it
-    (`yso:p10`); by its `local` part (`p10`); or by the concept's `notation`.
+    Args:
+        path: The file.
+        language: The language of the names.
+        ids: How the data write label ids: the whole `uri`; `prefixed` as the file abbreviates it (`yso:p10`); its
+            `local` part (`p10`); or the concept's `notation`.
     """
     graph = _parse(Path(path))
     from rdflib import URIRef
@@ -75,7 +78,7 @@ def _label_id(graph: Graph, concept: Node, ids: str) -> str:
     from rdflib.namespace import SKOS
 
     if ids == "prefixed":
-        # By hand, since rdflib does not abbreviate what is no XML name, such as gnd:4026801-9.
+        # rdflib abbreviates only to XML names, which gnd:4026801-9 is not.
         spaces = [(prefix, str(space)) for prefix, space in graph.namespaces() if str(concept).startswith(str(space))]
         prefix, space = max(spaces, key=lambda pair: len(pair[1]), default=("", ""))
         return f"{prefix}:{str(concept).removeprefix(space)}" if space else str(concept)
@@ -100,7 +103,7 @@ def _in_language(labels: Iterable[object], language: str) -> list[str]:
 
 
 def _distance(label: object, language: str) -> tuple[int, str]:
-    """How far a label is from the wanted language: the same, a variety of it, none at all, another one."""
+    """Return how far the language of a label is: 0 the same, 1 a variety of it, 2 no language, 3 another one."""
     tag = (getattr(label, "language", None) or "").lower()
     if tag == language.lower():
         return 0, tag

@@ -1,12 +1,12 @@
-"""Texts that are to be tagged, from a file or a stream, some at a time: memory does not grow with the file.
+"""Read texts to be tagged from a file or a stream in batches: memory does not grow with the file.
 
-    texts.txt                one text a line; blank lines count, so that answers stand on the lines of their texts
-    texts.jsonl              one object a line with the fields that the model reads
-    texts.csv .tsv .parquet  a column each
+    texts.txt                one text per line; blank lines count, so that answer n belongs to line n
+    texts.jsonl              one object per line with the fields that the model reads
+    texts.csv .tsv .parquet  one column per field
         ->  Arrow tables of at most `BATCH_TEXTS` texts
 
-Labels in the file are not looked at. The formats of data sets are loaded only where they are needed: whoever tags
-lines of text should not wait for them.
+Labels in the file are ignored. The readers of data sets are imported only when they are needed, so that tagging
+lines of text starts fast.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT
 from longtail.data.lines import OnBadUtf8, bare_suffix, read_blocks, read_lines
-from longtail.errors import DataError
+from longtail.errors import ConfigError, DataError, did_you_mean
 
 TextFormat: TypeAlias = Literal["lines", "jsonl", "table"]
 
@@ -29,8 +29,13 @@ JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
-def text_format(path: Path) -> TextFormat:
-    """How texts are stored in a file of this name."""
+def text_format(path: Path, name: str | None = None) -> TextFormat:
+    """Return the format `name`, or by default the one that a file of this name has."""
+    if name is not None:
+        if name not in get_args(TextFormat):
+            known = ", ".join(get_args(TextFormat))
+            raise ConfigError(f"format must be one of {known}, got '{name}'{did_you_mean(name, get_args(TextFormat))}")
+        return cast(TextFormat, name)
     suffix = bare_suffix(path)
     return "table" if suffix in TABLES else "jsonl" if suffix in JSON_LINES else "lines"
 
@@ -40,52 +45,59 @@ def read_texts(
     columns: Sequence[str] = (TEXT,),
     optional: Sequence[str] = (),
     *,
-    format: TextFormat | None = None,
+    format: str | None = None,
     text_column: str = TEXT,
     on_bad_utf8: OnBadUtf8 = "error",
     stream: BufferedIOBase | None = None,
+    batch_texts: int = BATCH_TEXTS,
 ) -> Iterator[pa.Table]:
-    """Tables with at least `columns`, and with those of `optional` that are there.
+    """Yield tables with at least `columns`, and with those of `optional` that are there.
 
-    With a `stream` that is open already, `path` only names it in messages.
+    Args:
+        path: The file; with a `stream` that is open already, it only names it in messages.
+        columns: Columns that texts must have.
+        optional: Further columns to keep where there are any.
+        format: `lines`, `jsonl` or `table`; by default the file's name tells.
+        text_column: The column that holds the text.
+        on_bad_utf8: Whether to stop at bytes that are not UTF-8, or to put U+FFFD there.
+        stream: An open stream to read instead of a file.
+        batch_texts: At most so many texts are in a table.
     """
     path = Path(path)
-    format = format or text_format(path)
+    kind = text_format(path, format)
     if stream is None and not path.is_file():
         raise DataError(f"texts must be in a file, there is no file {path}")
-    if stream is not None and format == "table":
+    if stream is not None and kind == "table":
         raise DataError("tables must be files; texts that are piped in must be lines or JSON lines")
     empty = True
     options: dict[str, Any] = {"text_column": text_column, "label_column": None, "on_bad_utf8": on_bad_utf8}
-    if format == "table":
+    if kind == "table":
         options |= {"fields": _without_text(columns), "optional_fields": _without_text(optional)}
-    for texts in _tables(path, format, options, stream):
+    for texts in _tables(path, kind, options, stream):
         missing = next((name for name in columns if name not in texts.column_names), None)
         if missing is not None:
-            kind = "a plain line has only 'text'; use JSON lines or a table" if format == "lines" else "add it"
-            raise DataError(f"{path}: the model reads the field '{missing}', which is not there; {kind}")
-        for start in range(0, len(texts), BATCH_TEXTS):
+            hint = "a plain line has only 'text'; use JSON lines or a table" if kind == "lines" else "add it"
+            raise DataError(f"{path}: the model reads the field '{missing}', which is not there; {hint}")
+        for start in range(0, len(texts), batch_texts):
             empty = False
-            yield texts.slice(start, BATCH_TEXTS)
+            yield texts.slice(start, batch_texts)
     if empty:
         raise DataError(f"{path} must hold at least one text, it is empty")
 
 
-def count_texts(path: str | Path, format: TextFormat | None = None) -> int | None:
-    """How many texts a file has, where that can be told fast: for progress bars."""
+def count_texts(path: str | Path, format: str | None = None) -> int | None:
+    """Return how many texts a file has, for progress bars; None for tables, where counting is slow."""
     path = Path(path)
-    if (format or text_format(path)) == "table":
+    if text_format(path, format) == "table":
         return None
     return sum(block.data.count(b"\n") + (not block.data.endswith(b"\n")) for block in read_blocks(path, "replace"))
 
 
-def _tables(
-    path: Path, format: TextFormat, options: dict[str, Any], stream: BufferedIOBase | None
-) -> Iterator[pa.Table]:
-    if format == "lines":
+def _tables(path: Path, kind: TextFormat, options: dict[str, Any], stream: BufferedIOBase | None) -> Iterator[pa.Table]:
+    if kind == "lines":
         for block in read_lines(path, options["on_bad_utf8"], stream):
             yield pa.table({TEXT: block.lines})
-    elif format == "jsonl":
+    elif kind == "jsonl":
         from longtail.data.formats.jsonl import JsonlOptions, read_jsonl
 
         for batch in read_jsonl(path, JsonlOptions.of(options), stream):

@@ -13,16 +13,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from longtail.data.arrow import int_array
 from longtail.errors import DataError
+from longtail.notebook import SHOWN_ROWS, html_table, shorten
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Labels by position: position i is label id i of every LabelMatrix and TopK."""
+    """Labels by position: position i is label number i of every LabelMatrix and TopK.
+
+    vocabulary = Vocabulary.of(["Q1", "Q2"], names={"Q1": "apple", "Q2": "stone"})
+    vocabulary.position["Q2"]       1
+    vocabulary.name_of("Q2")        "stone"
+    """
 
     table: pa.Table  # columns id, name: string; alternatives, parents: list<string>
     parent_names: Mapping[str, str] = field(default_factory=dict)
@@ -52,12 +59,22 @@ class Vocabulary:
                 "parents": pa.array([list(parents.get(i, ())) for i in ids], lists),
             }
         )
-        own = set(ids)
-        outside = {p for group in parents.values() for p in group if p not in own}
+        labels = set(ids)
+        outside = {p for group in parents.values() for p in group if p not in labels}
         return cls(table, {p: names.get(p) or p for p in sorted(outside)})
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        first = ", ".join(shorten(label, 30) for label in self.table["id"][:3].to_pylist())
+        return f"Vocabulary({len(self):,} labels{': ' if first else ''}{first}{', …' if len(self) > 3 else ''})"
+
+    def _repr_html_(self) -> str:
+        first = self.table.slice(0, SHOWN_ROWS).to_pylist()
+        names = (", ".join(map(self.name_of, label["parents"])) for label in first)
+        rows = [(label["id"], label["name"], parents) for label, parents in zip(first, names, strict=True)]
+        return html_table(f"{len(self):,} labels", rows, ("id", "name", "parents"), len(self) - len(rows))
 
     @cached_property
     def ids(self) -> list[str]:
@@ -83,13 +100,13 @@ class Vocabulary:
         return self.table["parents"][label].as_py()  # type: ignore[no-any-return]
 
     def name_of(self, label_id: str) -> str:
-        """The name of a label or of a parent, by id."""
+        """Return the name of a label or of a parent, by id."""
         at = self.position.get(label_id)
         return self.names[at] if at is not None else self.parent_names.get(label_id, label_id)
 
     def take(self, labels: NDArray[Any]) -> Vocabulary:
-        """The given labels, in the given order."""
-        kept = self.table.take(pa.array(np.asarray(labels, np.int64)))
+        """Return the given labels, in the given order."""
+        kept = self.table.take(int_array(labels))
         inside = set(kept["id"].to_pylist())
         wanted = {p for group in kept["parents"].to_pylist() for p in group if p not in inside}
         return Vocabulary(kept, {p: self.name_of(p) for p in sorted(wanted)})
@@ -102,8 +119,20 @@ class Vocabulary:
         more = Vocabulary.of(new).table
         return Vocabulary(pa.concat_tables([self.table, more]).combine_chunks(), self.parent_names)
 
+    def followed_by(self, other: Vocabulary) -> Vocabulary:
+        """Return these labels, then those that only `other` has, as it describes them."""
+        ids = self.table["id"]
+        further = other.table.filter(pc.invert(pc.is_in(other.table["id"], value_set=ids.combine_chunks())))
+        if not further.num_rows:
+            return self
+        table = pa.concat_tables([self.table, further]).combine_chunks()
+        names = {**other.parent_names, **self.parent_names}
+        known = pc.is_in(pa.array(list(names), pa.string()), value_set=table["id"].combine_chunks()).to_pylist()
+        outside = sorted(name for name, is_label in zip(names, known, strict=True) if not is_label)
+        return Vocabulary(table, {parent: names[parent] for parent in outside})
+
     def described_by(self, *others: Vocabulary) -> Vocabulary:
-        """The same labels, each named as in the first of `others` that knows it; so for what else is known of it."""
+        """Return the same labels, with name, alternatives and parents of the first of `others` that has them."""
         names: dict[str, str] = {}
         groups: dict[str, dict[str, list[str]]] = {"alternatives": {}, "parents": {}}
         sources = (self, *reversed(others))  # whatever comes later wins
@@ -114,4 +143,4 @@ class Vocabulary:
             for column, known in groups.items():
                 given = zip(source.ids, source.table[column].to_pylist(), strict=True)
                 known.update((label, group) for label, group in given if group and label in self.position)
-        return Vocabulary.of(self.ids, names, **groups)
+        return Vocabulary.of(self.ids, names, groups["alternatives"], groups["parents"])

@@ -1,9 +1,9 @@
-"""Data sets and splits to files, whole or not at all.
+"""Write data sets and splits to disk, completely or not at all.
 
-    write_dataset(dataset, "folder")            splits, label names and hierarchy in our own layout
-    write_split(split, "texts.csv")             one file: .jsonl, .csv, .tsv, .parquet; .gz and .zst too
+    write_dataset(dataset, "folder")   splits, label names and hierarchy in our own layout
+    write_split(split, "texts.csv")    one file: .jsonl, .csv, .tsv, .parquet; .gz and .zst too
 
-A folder is made under another name and renamed at the end; so is a file.
+Files and folders are written under a temporary name and renamed at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from longtail.errors import DataError, LongtailError
 
 
 def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", ".gz", ".zst"] = ".zst") -> None:
-    """Write a data set as a folder that `load_dataset` reads back; the folder must not exist or be empty."""
+    """Write a data set as a folder that `load_dataset` reads back.
+
+    Args:
+        dataset: The data set; its splits must have texts.
+        path: The folder; it must be empty or not exist.
+        compression: The suffix that is added to the files of texts.
+    """
     path = Path(path)
     featured = next((name for name, split in dataset.splits.items() if not split.has_texts), None)
     if featured is not None:
@@ -37,7 +43,7 @@ def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", "
 
 
 def write_split(split: Split, path: str | Path) -> None:
-    """Write a split as one file, in the format and compression that its suffixes name."""
+    """Write a split as one file; the suffixes of `path` choose format and compression."""
     path = Path(path)
     suffix = bare_suffix(path)
     if suffix not in (*folder.SUFFIXES, *table.SUFFIXES):
@@ -53,7 +59,7 @@ def write_split(split: Split, path: str | Path) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A place to write to that takes the place of `path` when all went well."""
+    """Yield a temporary path that replaces `path` if nothing is raised, and is removed otherwise."""
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         yield temporary

@@ -32,7 +32,7 @@ CONTEXT = "\u0130\u03a3"
 
 @cache
 def character_chart(lowercase: bool) -> NDArray[np.uint32]:
-    """The chart; without `lowercase` every character is kept as it is."""
+    """Return the chart; without `lowercase` every character is kept as it is."""
     characters = np.arange(N_CHARTED, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     if lowercase:
         # One place a character: these two never reach the kernel.

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.kernels.native.rows import gather_rows
+from longtail.run.engine import Engine, SharedArrays
+from longtail.run.local import Scratch
 from longtail.sparse import sp
 
 
@@ -56,9 +58,25 @@ class Rows:
         """All rows with all columns, without copying them."""
         return LocalRows(self.indptr, self.indices, self.values, np.arange(self.n_columns, dtype=np.int32))
 
-    def scratch(self) -> NDArray[np.int32]:
-        """What `gather` needs to number columns; one a thread."""
-        return np.full(self.n_columns, -1, np.int32)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the three arrays by name."""
+        return {"indptr": self.indptr, "indices": self.indices, "values": self.values}
+
+    def share(self, engine: Engine, name: str) -> SharedRows:
+        """Return a handle of these rows for the jobs of an engine."""
+        return SharedRows(engine.share(name, self.arrays()), self.n_columns)
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """A handle of rows, for the specs of jobs."""
+
+    arrays: SharedArrays
+    n_columns: int
+
+    def open(self) -> Rows:
+        """Return the rows."""
+        return Rows(**self.arrays.open(), n_columns=self.n_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +89,18 @@ class LocalRows:
     features: NDArray[np.int32]
 
 
-def gather(rows: Rows, chosen: NDArray[Any], scratch: NDArray[np.int32]) -> LocalRows:
+_LOCAL_OF = Scratch(np.int32, -1)
+"""What kernels number columns with; they leave it as it was."""
+
+
+def gather(rows: Rows, chosen: NDArray[Any]) -> LocalRows:
     """Copy the chosen rows; columns are numbered as they first appear, so frequent ones get small numbers."""
     size = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).sum())
     indptr = np.zeros(len(chosen) + 1, np.int64)
     indices, values = np.empty(size, np.int32), np.empty(size, np.float32)
     features = np.empty(min(size, rows.n_columns), np.int32)
     n_features = gather_rows(
-        rows.indptr, rows.indices, rows.values, np.asarray(chosen, np.int32), scratch, indptr, indices, values, features
-    )
+        rows.indptr, rows.indices, rows.values, np.asarray(chosen, np.int32), _LOCAL_OF.take(rows.n_columns),
+        indptr, indices, values, features,
+    )  # fmt: skip
     return LocalRows(indptr, indices, values, features[:n_features].copy())

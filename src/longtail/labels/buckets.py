@@ -1,8 +1,10 @@
-"""Label buckets by training frequency: frequent labels first, cut into runs of neighbours (methods.md B.2).
+"""Label buckets by training frequency: frequent labels first, cut into runs of neighbours.
+
+Specified in docs/methods/aplc-xlnet.md#label-buckets.
 
     counts (n_labels,)  ->  Buckets: order (n_labels,) the label at each place, edges (n_buckets + 1,)
 
-Places go by falling count, ties by label id (D-11). Bucket b holds the places `edges[b]` to `edges[b + 1]`. The
+Places go by falling count, ties by label id. Bucket b holds the places `edges[b]` to `edges[b + 1]`. The
 order comes from training texts only and must be stored with the model: every score depends on it.
 """
 
@@ -59,18 +61,18 @@ class Buckets:
         return np.diff(self.edges)
 
     def places(self) -> NDArray[np.int64]:
-        """The place of each label: what `LabelMatrix.renumber` takes."""
+        """Return the place of each label: what `LabelMatrix.renumber` takes."""
         places = np.empty_like(self.order)
         places[self.order] = np.arange(len(self.order))
         return places
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For storing."""
+        """Return the arrays to store."""
         return {"order": self.order, "edges": self.edges}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Buckets:
-        """From what `arrays` gave."""
+        """Return the buckets of which `arrays` gave these."""
         return cls(arrays["order"], arrays["edges"])
 
 
@@ -94,6 +96,6 @@ def _checked(cuts: tuple[int, ...], n_labels: int) -> tuple[int, ...]:
 
 
 def _cuts_of_shares(shares: tuple[float, ...], n_labels: int) -> list[int]:
-    """Rounded down, as published cuts are; a cut that would leave a bucket empty is dropped."""
-    wished = np.floor(np.cumsum(shares[:-1]) * n_labels + _ROUNDING).astype(np.int64)
-    return sorted({int(cut) for cut in wished if 0 < cut < n_labels})
+    """Round cuts down, as published ones are; drop a cut that would leave a bucket empty."""
+    wanted = np.floor(np.cumsum(shares[:-1]) * n_labels + _ROUNDING).astype(np.int64)
+    return sorted({int(cut) for cut in wanted if 0 < cut < n_labels})

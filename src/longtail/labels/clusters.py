@@ -5,51 +5,32 @@ features (n_texts, n_features), split  ->  LabelIndex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from longtail.data.dataset import Split
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, build_tree
-from longtail.labels.vectors import Sentences, VectorOptions, label_vectors
-from longtail.run import Run
-from longtail.sparse import sp
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What label vectors may be made from beside the features of texts."""
-
-    names: Callable[[Sequence[str]], Rows | None] | None = None
-    """Label names as features, for labels without texts."""
-    sentences: Sentences | None = None
-    """An encoder of names."""
-    texts: Callable[[pa.Table], NDArray[np.float32]] | None = None
-    """An encoder of texts."""
+from longtail.labels.vectors import Sources as Sources
+from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.run.run import Run
 
 
 def cluster_labels(
-    features: Rows, split: Split, vectors: VectorOptions, tree: TreeOptions, seed: int, run: Run, sources: Sources
+    features: Rows,
+    split: Split,
+    vectors: VectorOptions,
+    tree: TreeOptions,
+    *,
+    seed: int = 0,
+    run: Run | None = None,
+    sources: Sources = Sources(),  # noqa: B008, which never changes
 ) -> LabelIndex:
-    """Group the labels of a split."""
+    """Return a tree of the labels of a split, clustered by their vectors; `features` are those of its texts."""
+    run = run or Run()
 
     def grow() -> dict[str, Any]:
-        points = points_of(features, split, vectors, seed, run, sources)
-        return build_tree(points, tree, seed, None, run.engine, run.progress).arrays()
+        points = label_vectors(features, split, vectors, seed=seed, run=run, sources=sources)
+        return build_tree(points, tree, seed=seed, run=run).arrays()
 
     return LabelIndex.from_arrays(dict(run.stages.arrays("tree", grow)[0]))
-
-
-def points_of(
-    features: Rows, split: Split, vectors: VectorOptions, seed: int, run: Run, sources: Sources
-) -> sp.csr_matrix:
-    """The vector of each label of a split; texts are encoded only where vectors need it."""
-    embeddings = sources.texts(split.texts) if sources.texts and "embedding" in vectors.kinds else None
-    given = split.labels, split.vocabulary, vectors, seed, sources.names, run.engine, run.progress
-    return label_vectors(features, *given, sources.sentences, embeddings)

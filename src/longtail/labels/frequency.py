@@ -1,4 +1,4 @@
-"""How often labels occur, as what a network may begin with."""
+"""How often labels occur, as initial values of a network."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 def smoothed_share(counts: NDArray[Any], n_texts: int | NDArray[Any]) -> NDArray[np.float64]:
-    """The share of `n_texts` texts that have each label, never 0 or 1."""
+    """Return the share of `n_texts` texts that have each label, never 0 or 1."""
     share: NDArray[np.float64] = (counts + 0.5) / (n_texts + 1.0)
     return share
 
 
 def log_odds(counts: NDArray[Any], n_texts: int | NDArray[Any]) -> NDArray[np.float32]:
-    """The logit of each label's share."""
+    """Return the logit of each label's share."""
     share = smoothed_share(counts, n_texts)
-    made: NDArray[np.float32] = np.log(share / (1 - share)).astype(np.float32)
-    return made
+    odds: NDArray[np.float32] = np.log(share / (1 - share)).astype(np.float32)
+    return odds

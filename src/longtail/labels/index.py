@@ -37,6 +37,12 @@ class Level:
         """Clusters or labels below."""
         return len(self.children)
 
+    def parent_of_child(self) -> NDArray[np.int64]:
+        """Return the parent of each child, (n_children,)."""
+        parents = np.empty(self.n_children, np.int64)
+        parents[self.children] = np.repeat(np.arange(self.n_parents), np.diff(self.child_ptr))
+        return parents
+
 
 @dataclass(frozen=True, eq=False)
 class LabelIndex:
@@ -46,7 +52,7 @@ class LabelIndex:
 
     @classmethod
     def flat(cls, n_labels: int) -> LabelIndex:
-        """All labels under the root."""
+        """Return an index with all labels under the root."""
         return cls((np.zeros(n_labels, np.int32),))
 
     @property
@@ -60,52 +66,52 @@ class LabelIndex:
         return len(self.parents[-2]) if len(self.parents) > 1 else 1
 
     def below(self, n_clusters: int) -> LabelIndex:
-        """Without the first levels that have fewer clusters; labels stay."""
+        """Return the index without the first levels that have fewer than `n_clusters` clusters; labels stay."""
         kept = [level for level in self.parents[:-1] if len(level) >= n_clusters]
         first, *others = *kept, self.parents[-1]
         return LabelIndex((np.zeros(len(first), np.int32), *others))
 
     def levels(self) -> list[Level]:
-        """The steps from the root to the labels."""
+        """Return the steps from the root to the labels."""
         sizes = [1, *(len(p) for p in self.parents)]
         return [_level(parent, n) for parent, n in zip(self.parents, sizes[:-1], strict=True)]
 
     def targets(self, labels: LabelMatrix) -> Iterator[LabelMatrix]:
-        """Which clusters of each level, and last which labels, every text belongs to; made as they are asked for."""
+        """Yield the clusters of each text, level by level, and last its labels."""
         for level, clusters in enumerate(self.parents[:-1]):
             yield labels.renumber(self._cluster_of(level), len(clusters))
         yield labels
 
     def counts(self, labels: LabelMatrix, level: int) -> NDArray[np.int64]:
-        """How many labels each text has in each of its clusters of a level, in the order of `targets`."""
+        """Return how many labels each text has in each of its clusters of a level, in the order of `targets`."""
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
         keys = texts * len(self.parents[level]) + self._cluster_of(level)[labels.indices]
         counts: NDArray[np.int64] = np.unique(keys, return_counts=True)[1]
         return counts
 
     def _cluster_of(self, level: int) -> NDArray[Any]:
-        """The cluster of a level that each label lies in."""
-        found: NDArray[Any] = np.arange(self.n_labels)
+        """Return the cluster of a level that each label lies in."""
+        clusters: NDArray[Any] = np.arange(self.n_labels)
         for parent in reversed(self.parents[level + 1 :]):
-            found = parent[found]
-        return found
+            clusters = parent[clusters]
+        return clusters
 
     def sizes(self) -> NDArray[np.int64]:
-        """Labels a last-level cluster."""
+        """Return the number of labels of each last-level cluster."""
         return np.bincount(self.parents[-1], minlength=self.n_clusters)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For storing."""
+        """Return the arrays to store."""
         return {f"parents_{t}": parent for t, parent in enumerate(self.parents)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LabelIndex:
-        """From what `arrays` gave."""
+        """Return the index of which `arrays` gave these."""
         return cls(tuple(arrays[f"parents_{t}"] for t in range(len(arrays))))
 
 
 def index_of_groups(levels: Sequence[Sequence[NDArray[Any]]], n_labels: int) -> LabelIndex:
-    """From the label groups of each kept level, coarse to fine; each group lies inside one of the level above."""
+    """Return the index of label groups, from coarse to fine levels; a group lies in one of the level above."""
     parents: list[NDArray[np.int32]] = []
     above = np.zeros(n_labels, np.int32)  # (n_labels,) group of each label one level up
     for groups in levels:

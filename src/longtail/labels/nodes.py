@@ -1,10 +1,10 @@
-"""A LabelIndex as nodes in one numbering, and the nodes that a text's labels say something about.
+"""A LabelIndex as nodes in one numbering, and the nodes that a text is an example of.
 
     nodes: clusters of the first level, of the second, …, then the labels; the root comes last, as number n
 
-A label's nodes are itself and all clusters above it. A text with labels tells of each child of the root and of each
-child of its labels' clusters whether it is right: those are its pairs. A node without brothers and sisters is right
-wherever its parent is, so nothing is to be told of it.
+A label's nodes are itself and all clusters above it. A text is an example of each child of the root and of each child
+of its labels' clusters, a positive one of its labels' nodes. An only child is right wherever its parent is, so texts
+are no examples of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from longtail.types import LabelMatrix
 
 
 class Pairs(NamedTuple):
-    """Texts and nodes that they tell about."""
+    """Texts and the nodes that they are examples of."""
 
     texts: NDArray[np.int64]  # (n,) ascending
     nodes: NDArray[np.int64]  # (n,)
@@ -47,16 +47,16 @@ class Nodes:
         self.ways = np.stack(way, 1)  # (n_labels, depth) the nodes of each label, itself first
 
     def children_by_level(self) -> list[NDArray[np.int64]]:
-        """Children of the root, (1, s); of each cluster of the first level, (n_1, s); …; padded with n."""
+        """Return the children of the root (1, s), of each first-level cluster (n_1, s), …, padded with n."""
         spans = [(self.n, self.n + 1), *pairwise(self.starts[:-1].tolist())]
         return [self._padded(self.child_ptr[start : stop + 1]) for start, stop in spans]
 
     def right(self, texts: NDArray[np.int64], labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Keys text · (n + 1) + node of the nodes of texts' labels, each once, ascending."""
+        """Return a key text · (n + 1) + node for each node of the labels of each text, once, ascending."""
         return np.unique(texts[:, None] * (self.n + 1) + self.ways[labels])
 
     def pairs(self, texts: NDArray[np.int64], labels: NDArray[np.int64], n_texts: int) -> Pairs:
-        """What texts 0 to `n_texts`, of which text `texts[i]` has label `labels[i]`, tell about nodes."""
+        """Return the examples that texts 0 to `n_texts` are; text `texts[i]` has label `labels[i]`."""
         width = self.n + 1
         right = self.right(texts, labels)
         clusters = right[right % width < self.n - self.n_labels]
@@ -65,12 +65,12 @@ class Nodes:
         counts = self.child_ptr[parent + 1] - self.child_ptr[parent]
         ends = np.cumsum(counts)
         nodes = self.children[np.arange(ends[-1]) + np.repeat(self.child_ptr[parent] - ends + counts, counts)]
-        told = ~self.only[nodes]
-        owner, nodes = np.repeat(owner, counts)[told], nodes[told]
+        informative = ~self.only[nodes]
+        owner, nodes = np.repeat(owner, counts)[informative], nodes[informative]
         return Pairs(owner, nodes, np.isin(owner * width + nodes, right, assume_unique=True))
 
     def odds(self, labels: LabelMatrix) -> NDArray[np.float32]:
-        """How often each node is right where its parent is, as log odds, (n,)."""
+        """Return how often each node is right if its parent is, as log odds (n,)."""
         texts = np.repeat(np.arange(labels.n_texts), labels.labels_per_text())
         counts = np.bincount(self.right(texts, labels.indices) % (self.n + 1), minlength=self.n + 1)
         counts[self.n] = labels.n_texts
@@ -78,6 +78,6 @@ class Nodes:
 
     def _padded(self, ptr: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.diff(ptr)
-        made = np.full((len(counts), int(counts.max())), self.n)
-        made[np.arange(made.shape[1]) < counts[:, None]] = self.children[ptr[0] : ptr[-1]]
-        return made
+        padded = np.full((len(counts), int(counts.max())), self.n)
+        padded[np.arange(padded.shape[1]) < counts[:, None]] = self.children[ptr[0] : ptr[-1]]
+        return padded

@@ -1,7 +1,7 @@
 """One level of linear classifiers: margins of the children of chosen clusters.
 
-The weights lie in chunks, one a cluster, as `kernels.reference.beam` describes. They are whole numbers of
-16 bits with a scale a child: half the room of floats, and a rounding error below 1/65,000 of a child's
+The weights lie in chunks, one per cluster, as `kernels.reference.beam` describes. They are whole numbers of
+16 bits with a scale per child: half the memory of floats, and a rounding error below 1/65,000 of a child's
 largest weight.
 
     best(texts, clusters (n, b), scores (n, b), k)  ->  children (n, k), scores (n, k)
@@ -9,7 +9,7 @@ largest weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from longtail.kernels.native.beam import chunk_margins, chunk_margins_few, keep_best
 from longtail.kernels.rows import Rows
+from longtail.persist import Arrays
+from longtail.sparse import sp
 
 FEW_TEXTS = 16
-"""Up to this many texts, rows are found by search instead of by a table."""
+"""Up to this many texts, features are looked up by binary search instead of in a table."""
 MAX_CHILDREN = 1 << 16
 
 
@@ -34,9 +36,14 @@ class Layer:
     row_ptr: NDArray[np.int64]  # (n_clusters + 1,)
     row_feature: NDArray[np.int32]  # (n_rows,) sorted in each cluster
     entry_base: NDArray[np.int64]  # (n_clusters + 1,)
-    row_entry: NDArray[np.uint16 | np.uint32]  # (n_rows + n_clusters,) relative to entry_base, one end a cluster
+    row_entry: NDArray[np.uint16 | np.uint32]  # (n_rows + n_clusters,) relative to entry_base, with one end per cluster
     entry_child: NDArray[np.uint8 | np.uint16]  # (n_entries,) place inside the cluster
     entry_value: NDArray[np.int16]  # (n_entries,) times scale
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters above the children."""
+        return len(self.child_ptr) - 1
 
     @property
     def n_weights(self) -> int:
@@ -52,7 +59,11 @@ class Layer:
         weight: float = 1.0,
         power: int = 3,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The k best children of each text's clusters by weight · cluster score + log score of the margin."""
+        """Return the k best children (n, k) of each text's clusters, and their scores (n, k).
+
+        `clusters` (n, b) and their log `scores` (n, b) have −1 where a text has fewer. The score of a child is `weight`
+        times that of its cluster plus the log score of its margin by `power`.
+        """
         sizes = np.where(clusters >= 0, np.diff(self.child_ptr)[clusters], 0)  # (n, b)
         ends = np.cumsum(sizes.ravel())
         offsets = (ends - sizes.ravel()).reshape(clusters.shape)
@@ -71,14 +82,31 @@ class Layer:
         return best, best_scores
 
     def widest(self, b: int) -> int:
-        """Children that b clusters have together, at most."""
+        """Return how many children b clusters have together, at most."""
         return int(np.sort(np.diff(self.child_ptr))[::-1][:b].sum())
 
+    def matrix(self, n_columns: int) -> sp.csr_matrix:
+        """Return the weights (n_children, n_columns) of all children in their order, without their biases."""
+        sizes = np.diff(self.row_ptr)  # (n_clusters,) rows of each
+        ends = np.cumsum(sizes + 1) - 1  # the ends of clusters in `row_entry` begin no row
+        n_entries = np.delete(np.append(np.diff(self.row_entry.astype(np.int64)), 0), ends)
+        cluster = np.repeat(np.arange(self.n_clusters), sizes)  # (n_rows,)
+        place = np.repeat(self.child_ptr[cluster], n_entries) + self.entry_child
+        feature = np.repeat(self.row_feature, n_entries)
+        weights = self.entry_value * self.scale[place]
+        return sp.csr_matrix((weights, (self.children[place], feature)), shape=(len(self.children), n_columns))
+
+    def biases(self) -> NDArray[np.float32]:
+        """Return the bias of each child, (n_children,)."""
+        biases = np.empty(len(self.children), np.float32)
+        biases[self.children] = self.bias
+        return biases
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For storing."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the arrays to store."""
+        return dict(vars(self))
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Layer:
-        """From what `arrays` gave."""
+    def from_arrays(cls, arrays: Arrays) -> Layer:
+        """Return the layer of which `arrays` gave these."""
         return cls(**arrays)

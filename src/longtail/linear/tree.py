@@ -11,27 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from longtail.engines.local import LocalEngine
-from longtail.kernels.rows import Rows
+from longtail.kernels.rows import Rows, SharedRows
 from longtail.labels.index import LabelIndex
 from longtail.linear.layer import Layer
-from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker, rank_as_recalled
-from longtail.linear.spans import BATCH as _BATCH
-from longtail.linear.spans import each_span
-from longtail.linear.training import Examples, SolverOptions, fit_layer
+from longtail.linear.ranker import RankerOptions, fit_ranker
+from longtail.linear.spans import BATCH, map_spans, rank_spans
+from longtail.linear.training import STAGE_WORK, Examples, SolverOptions, fit_layer
 from longtail.options import Options
-from longtail.progress import SILENT, Progress
-from longtail.stages import NO_STAGES, Stages
-from longtail.types import NO_LABEL, LabelMatrix, TopK
+from longtail.persist import Folder, FolderWriter
+from longtail.run.engine import SharedArrays
+from longtail.run.run import Run
+from longtail.types import LabelMatrix, TopK
 
 
-class SearchOptions(Options):
+class BeamOptions(Options):
     """How labels are searched."""
 
     beam: PositiveInt = 50
@@ -45,11 +44,6 @@ class SearchOptions(Options):
     label_power: int = Field(4, ge=0, le=8)
     """The same for the ranker's score."""
 
-    @property
-    def score(self) -> ScoreOptions:
-        """The part that the ranker needs."""
-        return ScoreOptions(cluster_weight=self.cluster_weight, label_power=self.label_power)
-
 
 @dataclass(frozen=True, eq=False)
 class LinearTree:
@@ -62,121 +56,133 @@ class LinearTree:
         """Labels at the bottom."""
         return len(self.layers[-1].children)
 
-    def predict(
-        self,
-        texts: Rows,
-        k: int,
-        search: SearchOptions,
-        engine: LocalEngine | None = None,
-        progress: Progress = SILENT,
-    ) -> TopK:
-        """The k best labels of each text, with scores in 0..1."""
-        *matcher, ranker = self.layers
+    def predict(self, texts: Rows, k: int, search: BeamOptions, run: Run | None = None, *, most: int = BATCH) -> TopK:
+        """Return the k best labels of each text, with scores in 0..1; at most `most` texts are ranked at once."""
+        run = run or Run()
+        matcher = self.layers[:-1]
         beams = _beams(matcher, search, min(search.beam, len(matcher[-1].children)) if matcher else 1)
-
-        def recall(span: slice, part: Rows) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-            return _walk_down(matcher, part, beams, search)
-
-        widest = _widest(self.layers, beams)
-        return rank_as_recalled(ranker, texts, recall, k, search.score, widest, engine, progress, _BATCH)
+        spec = WalkSpec.of(self.layers, texts, beams, search, run)
+        work = partial(_predict_span, spec, k)
+        return rank_spans(work, len(texts), k, widest=_widest(self.layers, beams), run=run, most=most)
 
     @property
     def n_weights(self) -> int:
         """Weights of all layers."""
         return sum(layer.n_weights for layer in self.layers)
 
-    def arrays(self, number: int) -> dict[str, NDArray[Any]]:
-        """Arrays of one layer, for storing."""
-        return self.layers[number].arrays()
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder, one file per layer."""
+        for number, layer in enumerate(self.layers):
+            writer.arrays(f"{name}-level-{number}", layer.arrays())
 
     @classmethod
-    def from_arrays(cls, layers: Sequence[dict[str, NDArray[Any]]]) -> LinearTree:
-        """From the arrays of all layers."""
-        return cls(tuple(Layer.from_arrays(arrays) for arrays in layers))
-
-
-def spread(found: TopK, search: SearchOptions | ScoreOptions) -> TopK:
-    """The same lists with scores that people can read: exp(−(−log score)^(1/p)) for p = `label_power`.
-
-    Where the matcher is sure, that is exp(margin − 1) of the ranker: 0.37 for a margin of 0, where the scores that
-    lists are ordered by are nearly all 0 or 1. The order stays. Votes of members by place, which go beyond 1, stay too.
-    """
-    power = search.power if isinstance(search, ScoreOptions) else search.label_power
-    if power == 0 or found.scores.max(initial=0) > 1:
-        return found
-    with np.errstate(divide="ignore"):
-        distance = -np.log(np.clip(found.scores, 0, 1))  # (n_texts, k)
-    scores = np.exp(-(distance ** np.float32(1 / power)))
-    return TopK(found.labels, np.where(found.labels == NO_LABEL, found.scores, scores))
+    def load(cls, folder: Folder, name: str) -> LinearTree:
+        """Open what `save` wrote."""
+        files = [f"{name}-level-{number}" for number in range(len(folder.manifest["files"]))]
+        return cls(tuple(Layer.from_arrays(folder.arrays(file)) for file in files if f"{file}.safetensors" in folder))
 
 
 def fit_tree(
     features: Rows,
     labels: LabelMatrix,
     index: LabelIndex,
+    *,
     matcher: SolverOptions,
     ranker: RankerOptions,
-    search: SearchOptions,
+    search: BeamOptions,
     seed: int = 0,
+    run: Run | None = None,
     text_costs: NDArray[np.float32] | None = None,
-    engine: LocalEngine | None = None,
-    progress: Progress = SILENT,
-    stages: Stages = NO_STAGES,
+    stage_work: int = STAGE_WORK,
 ) -> LinearTree:
-    """Train the matcher level by level, then the ranker."""
-    engine = engine or LocalEngine()
+    """Train the matcher level by level, then the ranker.
+
+    `text_costs` (n_texts,) multiply both costs of a text; `stage_work` is as in `fit_layer`.
+    """
+    run = run or Run()
     layers: list[Layer] = []
     levels, targets = index.levels(), index.targets(labels)
     for number, (level, members) in enumerate(zip(levels[:-1], targets, strict=False)):
         counts = index.counts(labels, number) if matcher.count_costs else None
-        examples = Examples.of(members, level, None, number == 0, counts, text_costs)
+        examples = Examples.of(members, level, everyone=number == 0, counts=counts, text_costs=text_costs)
         name = f"cluster weights {number + 1}"
-        layers.append(fit_layer(features, level, examples, matcher, seed, engine, progress, stages, name))
+        layers.append(
+            fit_layer(features, level, examples, matcher, seed=seed, run=run, name=name, stage_work=stage_work)
+        )
     hard = bool(layers) and ranker.negatives == "matcher"
-    n_recalled = ranker.n_recalled_of(index.n_clusters)
+    n_recalled = ranker.n_recalled_of(index.n_clusters, labels)
     last = fit_ranker(
         features,
         labels,
         index,
-        _recalled(layers, features, n_recalled, search, engine, progress) if hard else None,
+        _recalled(layers, features, n_recalled, search, run) if hard else None,
         ranker,
-        seed,
-        engine,
-        progress,
-        stages,
-        text_costs,
+        seed=seed,
+        run=run,
+        text_costs=text_costs,
+        stage_work=stage_work,
     )
     return LinearTree((*layers, last))
 
 
-def _recalled(
-    matcher: Sequence[Layer], texts: Rows, n: int, search: SearchOptions, engine: LocalEngine, progress: Progress
-) -> NDArray[np.int32]:
-    """The n best clusters of every text: (n_texts, n), −1 where there are fewer."""
+def _recalled(matcher: Sequence[Layer], texts: Rows, n: int, search: BeamOptions, run: Run) -> NDArray[np.int32]:
+    """Return the n best clusters of every text: (n_texts, n), −1 where there are fewer."""
     beams = _beams(matcher, search, n)
-    found = np.empty((len(texts), n), np.int32)
-
-    def some(span: slice) -> None:
-        found[span] = _walk_down(matcher, texts.part(span.start, span.stop), beams, search)[0]
-
-    each_span(some, len(texts), _widest(matcher, beams), "hard negatives", engine, progress, _BATCH)
-    return found
+    work = partial(_recall_span, WalkSpec.of(matcher, texts, beams, search, run))
+    clusters = np.empty((len(texts), n), np.int32)
+    for span, of_span in map_spans(work, len(texts), _widest(matcher, beams), name="hard negatives", run=run):
+        clusters[span] = of_span
+    return clusters
 
 
-def _beams(matcher: Sequence[Layer], search: SearchOptions, last: int) -> list[int]:
+@dataclass(frozen=True)
+class WalkSpec:
+    """Texts, and the layers that they walk down."""
+
+    layers: tuple[SharedArrays, ...]
+    texts: SharedRows
+    beams: tuple[int, ...]
     """Clusters kept of each level of the matcher."""
+    search: BeamOptions
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer], texts: Rows, beams: Sequence[int], search: BeamOptions, run: Run) -> WalkSpec:
+        """Return the spec of jobs of this run."""
+        shared = tuple(run.engine.share(f"layer-{number}", layer.arrays()) for number, layer in enumerate(layers))
+        return cls(shared, texts.share(run.engine, "features"), tuple(beams), search)
+
+    def open(self, span: slice) -> tuple[list[Layer], Rows]:
+        """Return the layers and a span of the texts."""
+        return [Layer.from_arrays(layer.open()) for layer in self.layers], self.texts.open().part(span.start, span.stop)
+
+
+def _recall_span(spec: WalkSpec, span: slice) -> NDArray[np.int32]:
+    """Return the best clusters of a span of texts; all layers are the matcher's."""
+    matcher, texts = spec.open(span)
+    return _walk_down(matcher, texts, spec.beams, spec.search)[0]
+
+
+def _predict_span(spec: WalkSpec, k: int, span: slice) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the best labels (n, k) of a span of texts and their log scores (n, k); the last layer ranks."""
+    (*matcher, ranker), texts = spec.open(span)
+    clusters, log_scores = _walk_down(matcher, texts, spec.beams, spec.search)
+    return ranker.best(texts, clusters, log_scores, k, spec.search.cluster_weight, spec.search.label_power)
+
+
+def _beams(matcher: Sequence[Layer], search: BeamOptions, last: int) -> list[int]:
+    """Return how many clusters are kept of each level of the matcher."""
     return [*(min(search.upper_beam, len(layer.children)) for layer in matcher[:-1]), last][: len(matcher)]
 
 
 def _widest(layers: Sequence[Layer], beams: Sequence[int]) -> int:
-    """Margins of one text at one level, at most."""
+    """Return how many margins a text has at one level, at most."""
     return max(layer.widest(above) for layer, above in zip(layers, [1, *beams], strict=False))
 
 
 def _walk_down(
-    matcher: Sequence[Layer], texts: Rows, beams: Sequence[int], search: SearchOptions
+    matcher: Sequence[Layer], texts: Rows, beams: Sequence[int], search: BeamOptions
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The best clusters of each text and their log scores; the root where there is no matcher."""
+    """Return the best clusters of each text and their log scores; the root if there is no matcher."""
     at = np.zeros((len(texts), 1), np.int32)
     score = np.zeros((len(texts), 1), np.float32)
     for layer, beam in zip(matcher, beams, strict=True):

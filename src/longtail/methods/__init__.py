@@ -7,7 +7,7 @@ load_model("folder")             a trained one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,54 @@ from longtail.errors import ConfigError
 from longtail.methods.base import METHODS, MODEL, Method
 from longtail.options import merge
 from longtail.persist import Folder
-from longtail.presets import load_preset
-from longtail.run import Precision
+from longtail.presets import read_options
+from longtail.run.run import Precision
+from longtail.settings import with_settings
 
 
-def create_method(name: str, *layers: Mapping[str, Any] | None) -> Method:
-    """An untrained model by method or preset name; option layers lie over the preset, later ones win."""
-    method = name.split("/", 1)[0]
-    known = METHODS.get(method)
-    preset = load_preset(name) if "/" in name else {}
-    return known.from_options(merge(preset, *layers))
+def create_method(
+    name: str,
+    *layers: Mapping[str, Any] | None,
+    config: str | Path | None = None,
+    settings: Sequence[str] = (),
+    fields: str | None = None,
+    seed: int | None = None,
+) -> Method:
+    """Return an untrained model by method or preset name.
+
+    Options lie over those of the preset in the order of the arguments, later ones win.
+
+    Args:
+        name: A method (`linear`) or a preset of one (`linear/parabel`).
+        layers: Options as plain data.
+        config: A TOML file of options.
+        fields: The fields of texts to read, such as `title,text`; only some methods read several.
+        seed: The seed that everything random is drawn from.
+        settings: Single options as `path=value`, such as `ranker.threshold=0.05`; they win over all others.
+    """
+    method = METHODS.get(name.split("/", 1)[0])
+    written = read_options(config) if config is not None else {}
+    try:
+        model = method(name if "/" in name else None, **merge(*layers, written))
+    except ConfigError as error:
+        raise ConfigError(f"{config}: {error}" if written else str(error)) from error
+    if fields is None and seed is None and not settings:
+        return model
+    options = model.options.plain()
+    options |= {} if fields is None else model.options_for_fields(fields, options)
+    options |= {} if seed is None else {"seed": seed}
+    return method.from_options(with_settings(method.from_options(options).options, settings))
 
 
 def load_model(path: str | Path, verify: bool | None = None, precision: Precision = "auto") -> Method:
-    """Open a saved model; `verify` forces or skips the checksums (by default only small models are checked).
+    """Return a saved model.
 
-    A network reads texts with numbers of `precision`: fp32, as it was trained; bf16; int8, on a CPU; `auto` is bf16 on
-    a GPU and fp32 on a CPU.
+    Args:
+        path: The folder that `Method.save` wrote.
+        verify: Force or skip the checksums; by default only small models are checked.
+        precision: What its networks predict with unless a call says otherwise: fp32, as they were trained; bf16; int8
+            on a CPU; `auto` is bf16 on a GPU and fp32 on a CPU.
     """
     folder = Folder(path, MODEL, verify)
     method = METHODS.get(str(folder.manifest["method"]))
-    if precision not in method.precisions:
-        known = ", ".join(method.precisions)
-        raise ConfigError(f"precision must be one of {known} for method {method.name}, got '{precision}'")
-    model = method.open(folder)
-    model.precision = precision
-    return model
+    return method.open(folder, precision)

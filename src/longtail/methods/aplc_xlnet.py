@@ -1,10 +1,12 @@
-"""APLC-XLNet: a transformer, and labels in buckets by frequency whose rare ones share narrow layers behind gates.
+"""APLC-XLNet: a transformer with labels in buckets by frequency; buckets of rare labels have narrow layers and a gate.
 
-The head of frequent labels is always computed, a tail only for the texts that touch it; three learning rates, for
-encoder, bottleneck and labels, which the paper found indispensable.
+The bucket of frequent labels is always computed, a tail only for the texts that have labels in it. Encoder, bottleneck
+and labels have learning rates of their own, which the paper found indispensable.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +17,15 @@ from longtail.methods.base import METHODS
 from longtail.methods.network import NetworkMethod, NetworkOptions
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
-from longtail.nn.needs import Advice
+from longtail.nn.resources import Advice
 from longtail.nn.tagger import MakeHead
-from longtail.nn.training import TrainingOptions
+from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, FolderWriter
-from longtail.run import Run
+from longtail.run.run import Run
+from longtail.text.readings import TextReadings
+
+if TYPE_CHECKING:
+    from longtail.methods.keywords import APLCXLNetKeywords
 
 
 class APLCXLNetOptions(NetworkOptions):
@@ -28,7 +34,7 @@ class APLCXLNetOptions(NetworkOptions):
     encoder: TransformerOptions = TransformerOptions(n_layers=5, attention_dropout=0.0)
     """What reads the texts; the paper's is the last layer of xlnet-base-cased."""
     buckets: BucketOptions = BucketOptions()
-    """Where labels, ordered by frequency, are cut."""
+    """Where labels, ordered by frequency, are divided."""
     labels: AdaptiveOptions = AdaptiveOptions()
     """Shape and loss of the label layers."""
     training: TrainingOptions = TrainingOptions(
@@ -45,7 +51,11 @@ class APLCXLNet(NetworkMethod):
     options_class = APLCXLNetOptions
     advice = Advice("encoder", "labels.bottleneck or labels.shrink")
 
-    def _prepare(self, split: Split, run: Run) -> None:
+    if TYPE_CHECKING:
+
+        def __init__(self, preset: str | None = None, **options: Unpack[APLCXLNetKeywords]) -> None: ...
+
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
         self.buckets_ = build_buckets(split.labels.texts_per_label(), self.options.buckets)
 
     def _head(self, width: int) -> Adaptive:
@@ -55,8 +65,8 @@ class APLCXLNet(NetworkMethod):
         buckets = build_buckets(counts, self.options.buckets)
         return lambda width: Adaptive(width, buckets, self.options.labels)
 
-    def _save_parts(self, writer: FolderWriter) -> None:
+    def _save_prepared(self, writer: FolderWriter) -> None:
         writer.arrays("buckets", self.buckets_.arrays())
 
-    def _open_parts(self, folder: Folder) -> None:
+    def _open_prepared(self, folder: Folder) -> None:
         self.buckets_ = Buckets.from_arrays(folder.arrays("buckets"))

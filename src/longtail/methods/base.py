@@ -1,46 +1,57 @@
-"""What every method is: texts and labels in, a model out that names the labels of new texts.
+"""What every method is: texts and labels in, a model out that suggests labels for new texts.
 
     method.fit(texts, labels)  ->  method
     method.predict(texts, k)   ->  for each text, up to k suggestions (label id, name, score), best first
     method.top_k(texts, k)     ->  the same as a TopK of label numbers
     method.save(folder)        ->  a folder that `load_model` opens
 
-A method implements `_fit`, `_top_k`, `_save` and `_open`; everything that is the same for all stands here.
-A model knows the labels that have training texts; a label without any is in the vocabulary but never found.
+A method implements `_fit`, `_top_k`, `_save` and `_open`; everything that is the same for all methods is here.
+
+The label space of a model is the whole vocabulary: the labels of the training data in their order, then all others that
+are known. Most methods can score only labels with training texts (`scored_labels_`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field
 
-from longtail.data.dataset import TEXT, Split, Texts, as_table
+from longtail.data.arrow import int_array
+from longtail.data.dataset import TEXT, LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
-from longtail.engines.local import LocalEngine
-from longtail.errors import ConfigError, DataError, NotFittedError
-from longtail.machine import Needs as Needs
-from longtail.options import Options, merge
-from longtail.persist import Folder, FolderWriter, write_folder
-from longtail.presets import load_preset
-from longtail.processes import is_main_process
-from longtail.progress import SILENT, Progress
-from longtail.propensity import favour_tail, longer_list, propensities_of
+from longtail.errors import ConfigError, DataError, ModelFormatError
+from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
+from longtail.methods.estimator import MODEL as MODEL
+from longtail.methods.estimator import Estimator
+from longtail.old_options import current_options
+from longtail.options import Options
+from longtail.persist import FORMAT_VERSION, Folder, FolderWriter, write_folder
+from longtail.predictions import Predictions
+from longtail.predictions import Suggestion as Suggestion
+from longtail.propensity import Propensity
 from longtail.registry import Registry
-from longtail.run import Precision, Run
-from longtail.stages import NO_STAGES, FolderStages
+from longtail.run.processes import is_main_process
+from longtail.run.progress import SILENT, Progress
+from longtail.run.resources import ResourceEstimate as ResourceEstimate
+from longtail.run.run import Precision, Run
+from longtail.run.stages import FolderStages
+from longtail.scores.chain import Chain
+from longtail.scores.step import ScoreStep
+from longtail.scores.tail import Tail
+from longtail.text.readings import TextReadings
 from longtail.types import NO_LABEL, TopK
-
-MODEL = "model"
-"""The kind of folder that a saved method is."""
 
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -54,17 +65,11 @@ METHODS: Registry[type[Method]] = Registry(
         "treaderxml": "longtail.methods.treaderxml",
         "xbert": "longtail.methods.xbert",
         "xml-cnn": "longtail.methods.xml_cnn",
+        "xr-transformer": "longtail.methods.xr_transformer",
         "xt": "longtail.methods.xt",
     },
+    command="longtail methods",
 )
-
-
-class Suggestion(NamedTuple):
-    """A label for a text."""
-
-    id: str
-    name: str
-    score: float
 
 
 class MethodOptions(Options):
@@ -75,109 +80,175 @@ class MethodOptions(Options):
     tail_weight: float = Field(0.0, ge=0, le=10)
     """Moves rare labels up: scores are multiplied by (w / largest w) to this power, where w is how much a right label
     counts in PSP@k. 0 leaves scores as they are, 1 weighs as PSP@k does. Nothing is trained for it."""
+    propensity: Propensity = Propensity()
+    """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
 
 
-class Method(ABC):
-    """A trainable tagger."""
+class Method(Estimator, ABC):
+    """A trainable tagger.
+
+    For example:
+
+        model = longtail.Linear("linear/fast", n_seeds=2)      a preset, and options over it
+        model.fit(texts, label_lists)                          or fit(data.train), or fit(data_frame)
+        model.predict(["a text editor"], k=5)                  suggestions, best first
+        model.save("folder")                                   longtail.load_model("folder") opens it
+    """
 
     name: ClassVar[str]
     options_class: ClassVar[type[MethodOptions]]
     precisions: ClassVar[tuple[Precision, ...]] = ("auto", "fp32")
-    """Numbers that a trained model can be used with."""
-    precision: Precision = "auto"
-    """Those that it is used with."""
+    """Numeric precisions that a trained model can predict with."""
     reads_features: ClassVar[bool] = False
     """Whether it learns from sparse features where data come without texts."""
+    text_options: ClassVar[tuple[str, ...]] = ()
+    """Names of the options (a group, or a tuple of groups) that say which columns of texts are read."""
+    sees_all_labels: ClassVar[bool] = False
+    """Whether `_fit` and `_top_k` number labels as `vocabulary_` does. By default they see only the labels that have
+    training texts, numbered from 0 in the same order."""
 
-    def __init__(self, preset: str | None = None, **options: Any) -> None:
-        """Options lie over those of `preset` (`linear/parabel`), which lie over the defaults."""
-        chosen = merge(load_preset(preset) if preset else {}, options)
-        self.options: Any = self.options_class.of(chosen, source=self.name)
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Untrained, with these options (plain data)."""
-        return cls(**options)
+    _precision: Precision = "auto"
 
     def fit(
         self,
         texts: Split | Texts,
-        labels: Iterable[Iterable[str]] | None = None,
+        labels: LabelSets | None = None,
         *,
         vocabulary: Vocabulary | None = None,
+        run: Run | None = None,
         threads: int | None = None,
         progress: Progress = SILENT,
         work: str | Path | None = None,
         resume: bool = False,
     ) -> Self:
-        """Train on a split, or on texts and their label lists.
+        """Train on a split, a table with columns `text` and `labels`, or texts and their labels, and return the model.
 
-        `work` is a folder for finished stages: a run that was killed goes on there with `resume`.
+        Labels are lists of label ids, one per text, or an indicator matrix with one column per label.
+        The label space is that of the texts and of `vocabulary`, by default the official one that came with the data.
+        `run` says how the work is done; `threads`, `progress` and `work` are shorthands for its parts. `work` is a
+        folder for finished stages: with `resume`, a run that was killed continues there.
         """
-        split = texts if isinstance(texts, Split) else Split.of(texts, _given(labels), vocabulary)
+        split = texts if isinstance(texts, Split) else Split.of(texts, labels, vocabulary)
+        self._use_params()
         self.check(split)
+        run = Run.of(run, threads, progress)
+        seen = with_seen_labels(split)
+        space = labels_of_model(split, vocabulary if vocabulary is not None else split.official)
         key = {"options": self.options.plain(), "data": split.fingerprint, "longtail": version("longtail")}
-        stages = FolderStages.open(work, key, resume) if work else NO_STAGES
-        frequency = split.labels.texts_per_label()
-        seen = np.flatnonzero(frequency)
-        new_id = np.full(len(frequency), NO_LABEL)
-        new_id[seen] = np.arange(len(seen))
-        vocabulary = split.vocabulary.take(seen)
-        kept = Split(split.texts, split.labels.renumber(new_id, len(seen)), vocabulary, split.features)
-        self._fit(kept, Run(LocalEngine(threads), progress, stages))
-        self.vocabulary_, self.train_counts_ = vocabulary, frequency[seen]
+        if self.sees_all_labels:
+            n_labels = len(space.vocabulary)
+            seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
+            space = replace(space, scored=np.arange(n_labels, dtype=np.int32))
+            key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
+        if work is not None:
+            run = replace(run, stages=FolderStages.open(work, key, resume))
+        self._fit(seen, TextReadings.of(seen), run)
+        self.vocabulary_, self.train_counts_, self.scored_labels_ = space.vocabulary, space.train_counts, space.scored
+        self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
             "n_texts": len(split),
-            "n_labels": len(seen),
-            "n_labels_without_texts": len(frequency) - len(seen),
+            "n_labels": int(np.count_nonzero(space.train_counts)),
+            "n_labels_without_texts": int(np.count_nonzero(space.train_counts == 0)),
             "fingerprint": split.fingerprint,
         }
         return self
 
     def top_k(
-        self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT
+        self,
+        texts: Split | Texts,
+        k: int = 5,
+        *,
+        threshold: float | None = None,
+        tail_weight: float | None = None,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        precision: Precision | None = None,
+        run: Run | None = None,
+        threads: int | None = None,
+        progress: Progress = SILENT,
     ) -> TopK:
-        """The best k labels of each text by number; rows are short (−1) where a model knows fewer labels."""
+        """Return the best `k` labels of each text, as positions in `vocabulary_`; short rows end in -1.
+
+        `threshold` leaves out labels that score less. `tail_weight` moves rare labels up; by default as much as the
+        model's options say. Only labels of `allow` and none of `deny` are suggested: ids, names, or branches of the
+        hierarchy (`science/*`). `precision` is that of networks: fp32, as they were trained; bf16; int8 on a CPU;
+        auto. `run` says how the work is done; `threads` and `progress` are shorthands for its parts.
+        """
         self._check_fitted()
         if k < 1:
             raise ConfigError(f"k must be at least 1, got {k}")
-        split = texts if isinstance(texts, Split) else None
-        table = split.texts if split else as_table(texts)
-        features = split.features if split else None
-        run = Run(LocalEngine(threads), progress, precision=self.precision)
-        if not self.tail_weight:
-            return self._shown(self._top_k(table, features, k, run))
-        found = self._top_k(table, features, longer_list(k), run)
-        constants, *_ = propensities_of(str(self.facts_.get("name", "")))
-        weigh = self.tail_weight, self.train_counts_, int(self.facts_["n_texts"]), constants
-        return self._shown(favour_tail(found, k, *weigh))
+        chain = self.chain_.with_call(threshold=threshold, tail_weight=tail_weight, allow=allow, deny=deny)
+        readings = TextReadings.of(texts)
+        run = Run.of(run, threads, progress)
+        precision = self.check_precision(precision or (run.precision if run.precision != "auto" else self._precision))
+        run = replace(run, precision=precision)
 
-    @property
-    def tail_weight(self) -> float:
-        """How much rare labels are moved up, see `MethodOptions`; a trained model may be given another."""
-        return float(self.options.tail_weight)
+        def ask(n: int, rows: NDArray[np.int64] | None = None) -> TopK:
+            return self._in_vocabulary(self._top_k(readings if rows is None else readings.take(rows), n, run))
 
-    @tail_weight.setter
-    def tail_weight(self, weight: float) -> None:
-        self.options = self.options_class.of(self.options.plain() | {"tail_weight": weight}, source=self.name)
+        return chain.top_k(ask, k, self.labels)
 
     def predict(
-        self, texts: Split | Texts, k: int = 5, *, threads: int | None = None, progress: Progress = SILENT
-    ) -> list[list[Suggestion]]:
-        """Up to k suggestions for each text, best first, with label names and scores."""
-        found = self.top_k(texts, k, threads=threads, progress=progress)
-        return [self.named(found, row) for row in range(len(found))]
+        self,
+        texts: Split | Texts,
+        k: int = 5,
+        *,
+        threshold: float | None = None,
+        tail_weight: float | None = None,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        precision: Precision | None = None,
+        run: Run | None = None,
+        threads: int | None = None,
+        progress: Progress = SILENT,
+    ) -> Predictions:
+        """Return up to `k` suggestions for each text, best first; the arguments are those of `top_k`."""
+        lists = self.top_k(
+            texts,
+            k,
+            threshold=threshold,
+            tail_weight=tail_weight,
+            allow=allow,
+            deny=deny,
+            precision=precision,
+            run=run,
+            threads=threads,
+            progress=progress,
+        )
+        return self.suggestions(lists)
 
-    def named(self, found: TopK, row: int) -> list[Suggestion]:
-        """One row of a TopK with label ids and names."""
-        ids, names = self.vocabulary_.ids, self.vocabulary_.names
-        pairs = zip(found.labels[row].tolist(), found.scores[row].tolist(), strict=True)
-        return [Suggestion(ids[label], names[label], score) for label, score in pairs if label != NO_LABEL]
+    def suggestions(self, lists: TopK) -> Predictions:
+        """Return the rows of a TopK with label ids and names."""
+        filled = lists.labels != NO_LABEL
+        # Only the labels at hand: a vocabulary of millions stays in Arrow.
+        hits = self.vocabulary_.table.take(int_array(lists.labels[filled]))
+        ids, names = hits["id"].to_pylist(), hits["name"].to_pylist()
+        named = map(Suggestion, ids, names, lists.scores[filled].tolist())
+        return Predictions(list(islice(named, n)) for n in np.count_nonzero(filled, axis=1).tolist())
+
+    @property
+    def labels(self) -> ModelLabels:
+        """All labels of the model, and which of them it can score."""
+        n_train_texts = int(self.facts_["n_texts"])
+        return ModelLabels(self.vocabulary_, self.train_counts_, self.scored_labels_, n_train_texts)
+
+    @property
+    def precision(self) -> Precision:
+        """The precision that networks predict with unless a call asks for another."""
+        return self._precision
+
+    @classmethod
+    def check_precision(cls, precision: Precision) -> Precision:
+        """Return the precision, or raise if the method cannot predict with it."""
+        if precision not in cls.precisions:
+            known = ", ".join(cls.precisions)
+            raise ConfigError(f"precision must be one of {known} for method {cls.name}, got '{precision}'")
+        return precision
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a folder, in one step: an older model there is replaced only when this one stands.
+        """Write the model to a folder, in one step: an older model there is replaced only when this one is complete.
 
-        Of several processes that trained it together, the main one does that.
+        Of several processes that trained it together, only the main one writes.
         """
         self._check_fitted()
         if not is_main_process():
@@ -185,60 +256,106 @@ class Method(ABC):
         with write_folder(path, MODEL) as writer:
             self._save(writer)
             writer.table("labels", self.vocabulary_.table)
-            writer.arrays("labels", {"train_counts": self.train_counts_})
+            writer.arrays("labels", {"train_counts": self.train_counts_, "scored": self.scored_labels_})
             writer.manifest |= {
                 "method": self.name,
                 "options": self.options.plain(),
+                "score_steps": self.chain_.plain(),
                 "data": self.facts_,
                 "parent_names": dict(self.vocabulary_.parent_names),
                 "versions": _versions(),
             }
 
     @classmethod
-    def open(cls, folder: Folder) -> Self:
-        """The model in a folder of `save`."""
-        model = cls.from_options(folder.manifest["options"])
-        model.vocabulary_ = Vocabulary(folder.table("labels"), folder.manifest["parent_names"])
-        model.train_counts_ = folder.arrays("labels")["train_counts"]
-        model.facts_ = folder.manifest["data"]
-        model._open(folder)
+    def open(cls, folder: Folder, precision: Precision = "auto") -> Self:
+        """Return the model that `save` wrote to a folder."""
+        manifest, precision = folder.manifest, cls.check_precision(precision)
+        try:
+            model = cls.from_options(current_options(manifest["options"]))
+            model._precision = precision
+            model.vocabulary_ = Vocabulary(folder.table("labels"), manifest["parent_names"])
+            arrays = folder.arrays("labels")
+            model.train_counts_ = arrays["train_counts"]
+            every_label = np.arange(len(model.vocabulary_), dtype=np.int32)
+            model.scored_labels_ = arrays.get("scored", every_label)  # format 1 keeps scored labels only
+            steps = manifest.get("score_steps")
+            model.chain_ = Chain(model._score_steps()) if steps is None else Chain.of(steps)
+            model.facts_ = manifest["data"]
+            model._open(folder)
+        except (ConfigError, ModelFormatError, KeyError) as error:
+            if folder.format == FORMAT_VERSION:
+                raise
+            writer = manifest.get("versions", {}).get("longtail", "an older version")
+            raise ModelFormatError(
+                f"{folder.path} was written by longtail {writer} (format {folder.format}), which this version cannot "
+                f"open ({error}); train the model again"
+            ) from error
         return model
 
     @classmethod
-    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options that, laid over `options`, make the method read these fields of texts (`title,text`)."""
-        raise ConfigError(f"method '{cls.name}' reads the field '{TEXT}' only, got '{fields}'")
+    def options_for_fields(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options that, laid over `options`, make the method read these fields of texts (`title,text`)."""
+        if not cls.text_options:
+            raise ConfigError(f"method '{cls.name}' reads the field '{TEXT}' only, got '{fields}'")
+        checked = cls.options_class.of(options, source=cls.name)
+        groups = {name: getattr(checked, name) for name in cls.text_options}
+        return {
+            name: [one.options_for_fields(fields) for one in group]
+            if isinstance(group, tuple)
+            else group.options_for_fields(fields)
+            for name, group in groups.items()
+        }
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that texts must have."""
-        return (TEXT,)
+        names = dict.fromkeys(name for reader in self._text_readers() for name in reader.columns)
+        return tuple(names) or (TEXT,)
 
     @property
     def optional_columns(self) -> tuple[str, ...]:
         """Further columns that are read where texts have them."""
-        return ()
+        names = dict.fromkeys(name for reader in self._text_readers() for name in reader.optional_columns)
+        return tuple(name for name in names if name not in self.columns)
 
-    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
-        """What training on `split` will take; with `measure` also how long, by a few seconds of trying.
+    def _text_readers(self) -> list[Any]:
+        """Return the option groups that say which columns of texts are read."""
+        groups = [getattr(self.options, name) for name in self.text_options]
+        return [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]
 
-        Parts that are trained one after the other are put together with `Needs.then`.
+    def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
+        """Return what training on `split` will take; with `measure` also how long, from a few seconds of training.
+
+        Estimates of parts that are trained one after the other are joined with `ResourceEstimate.then`.
         """
-        return Needs(0, 0, "")
+        return ResourceEstimate(0, 0, "")
 
     def describe(self) -> dict[str, Any]:
-        """What `longtail info` shows beside the manifest."""
+        """Return what `longtail info` shows beside the manifest."""
         return {}
 
     @abstractmethod
-    def _fit(self, split: Split, run: Run) -> None: ...
+    def _fit(self, split: Split, texts: TextReadings, run: Run) -> None:
+        """Train on a split; `texts` are its texts, for all that is made of them and may be shared."""
 
     @abstractmethod
-    def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK: ...
+    def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        """Return the k best labels of each text, best first."""
 
-    def _shown(self, found: TopK) -> TopK:
-        """The lists of `_top_k` in the same order with scores that people can read; by default as they are."""
-        return found
+    def _score_steps(self) -> tuple[ScoreStep, ...]:
+        """Return the steps that change the lists of `_top_k` before a caller sees them."""
+        return (Tail(tail_weight=self.options.tail_weight, propensity=self.options.propensity),)
+
+    def _scored_vocabulary(self) -> Vocabulary:
+        """Return the labels as `_fit` saw them, in its numbers."""
+        return self.vocabulary_ if self.sees_all_labels else self.vocabulary_.take(self.scored_labels_)
+
+    def _in_vocabulary(self, lists: TopK) -> TopK:
+        """Return the lists of `_top_k` as positions in `vocabulary_`."""
+        if self.sees_all_labels:
+            return lists
+        labels = np.where(lists.labels == NO_LABEL, np.int32(NO_LABEL), self.scored_labels_[lists.labels])
+        return TopK(labels, lists.scores)
 
     @abstractmethod
     def _save(self, writer: FolderWriter) -> None: ...
@@ -247,7 +364,7 @@ class Method(ABC):
     def _open(self, folder: Folder) -> None: ...
 
     def check(self, split: Split) -> None:
-        """Refuse what cannot be trained on."""
+        """Raise if the method cannot be trained on `split`."""
         n_labels = int((split.labels.texts_per_label() > 0).sum())
         if len(split) == 0:
             raise DataError("training needs texts, got none")
@@ -261,16 +378,6 @@ class Method(ABC):
         if n_labels == 1:
             only = split.vocabulary.names[int(split.labels.indices[0])]
             raise DataError(f"training needs at least two labels, got only '{only}': every text would get it")
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "vocabulary_"):
-            raise NotFittedError(f"this {type(self).__name__} is not trained; call fit or longtail.load_model first")
-
-
-def _given(labels: Iterable[Iterable[str]] | None) -> Iterable[Iterable[str]]:
-    if labels is None:
-        raise DataError("fit needs the labels of the texts: fit(texts, label_lists), or fit(dataset.train)")
-    return labels
 
 
 def _versions() -> dict[str, str]:

@@ -1,27 +1,32 @@
-"""Like fastText: the vectors of a text's words added up, and one row of weights a label.
+"""Like fastText: the sum of a text's word vectors, and one row of weights per label.
 
-Quick on a CPU: a step touches the words of its texts and no others. fastText itself divides by the number of words and
-takes one step a text; here it is the root of that number, and a step has many texts.
+Fast on a CPU: a step touches only the words of its texts. fastText itself divides by the number of words and takes one
+step per text; here sums are divided by the root of that number, and a step has many texts.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
 
 from pydantic import Field
 
 from longtail.methods.base import METHODS
 from longtail.methods.network import DenseMethod, DenseOptions
-from longtail.nn.averaging import AveragingOptions
 from longtail.nn.encoders.bag import BagOptions
-from longtail.nn.schedules import ScheduleOptions
-from longtail.nn.training import TrainingOptions
+from longtail.nn.training.averaging import AveragingOptions
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.schedules import ScheduleOptions
 from longtail.text.vectors import WordVectorOptions
+
+if TYPE_CHECKING:
+    from longtail.methods.keywords import FastTextKeywords
 
 
 class FastTextOptions(DenseOptions):
-    """Options of the method like fastText."""
+    """Options of fastText."""
 
     encoder: BagOptions = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
-    """Words, and pairs of words, whose vectors are added up."""
+    """Words, and pairs of words, whose vectors are summed."""
     dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout of the text vector."""
     training: TrainingOptions = TrainingOptions(
@@ -38,7 +43,11 @@ class FastTextOptions(DenseOptions):
 
 @METHODS.register("fasttext")
 class FastText(DenseMethod):
-    """Word vectors added up, with every label on top; quick on a CPU."""
+    """Summed word vectors with every label on top; fast on a CPU."""
 
     name = "fasttext"
     options_class = FastTextOptions
+
+    if TYPE_CHECKING:
+
+        def __init__(self, preset: str | None = None, **options: Unpack[FastTextKeywords]) -> None: ...

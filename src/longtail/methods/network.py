@@ -1,32 +1,32 @@
-"""What methods have in common that are one network: an encoder and a head, trained at once.
+"""Base of methods that are one network: an encoder and a head, trained together.
 
-A method says which encoder its options begin with, and makes the head (`_head`); a head that needs more than a width
-gets it in `_prepare`, which is written and read by `_save_parts` and `_open_parts`. Methods that score every label
-(`DenseMethod`) say no more than their options.
+A method names its encoder in its options and makes the head (`_head`). What a head needs beyond the width of text
+vectors is made in `_prepare`, written by `_save_prepared` and read by `_open_prepared`. Methods that score every label
+(`DenseMethod`) need no more than options.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
 from longtail.data.dataset import Split
-from longtail.methods.base import Method, MethodOptions, Needs
-from longtail.nn.heads.base import Head
-from longtail.nn.heads.dense import Dense
-from longtail.nn.heads.table import TableOptions
-from longtail.nn.needs import Advice, neural_needs
+from longtail.methods.base import Method, MethodOptions, ResourceEstimate
+from longtail.nn.heads.base import HEADS, Head, LabelSpace
+from longtail.nn.heads.dense import DenseHeadOptions
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
-from longtail.nn.tagger import MakeHead, MakeNetwork, Tagger, columns_of
-from longtail.nn.training import TrainingOptions
+from longtail.nn.resources import Advice, estimate_network
+from longtail.nn.tagger import MakeHead, MakeNetwork, NetworkPlan, Tagger
+from longtail.nn.training.options import TrainingOptions
+from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
-from longtail.run import PRECISIONS, Run
+from longtail.run.run import PRECISIONS, Run
+from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
 
@@ -43,6 +43,7 @@ class NetworkMethod(Method):
     """One encoder, one head."""
 
     precisions = PRECISIONS
+    text_options = ("encoder",)
     advice: ClassVar[Advice] = Advice("encoder")
     """Which options make it smaller."""
     network: ClassVar[MakeNetwork] = Network
@@ -50,58 +51,58 @@ class NetworkMethod(Method):
 
     @abstractmethod
     def _head(self, width: int) -> Head:
-        """The head above text vectors of a width."""
+        """Return the head for text vectors of a width."""
 
     @abstractmethod
     def _outline(self, counts: NDArray[np.int64]) -> MakeHead:
-        """A head of the same shape for labels with so many training texts each: for counting costs."""
+        """Return what makes a head for labels with these numbers of training texts: for counting costs."""
 
-    def _prepare(self, split: Split, run: Run) -> None:
-        """Make what the head needs to know of labels."""
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
+        """Make what the head needs to know about labels."""
 
-    def _save_parts(self, writer: FolderWriter) -> None:
+    def _save_prepared(self, writer: FolderWriter) -> None:
         """Write what `_prepare` made."""
 
-    def _open_parts(self, folder: Folder) -> None:
-        """Read it again."""
+    def _open_prepared(self, folder: Folder) -> None:
+        """Read what `_save_prepared` wrote."""
 
-    def _fit(self, split: Split, run: Run) -> None:
-        self._prepare(split, run)
+    @property
+    def _plan(self) -> NetworkPlan:
         options = self.options
-        parts = options.encoder, self._head, options.training, options.dropout, options.seed, run
-        self.tagger_ = Tagger.fit(split.texts, split.labels, *parts, make_network=type(self).network)
+        return NetworkPlan(options.encoder, options.training, options.dropout, options.seed)
 
-    def _top_k(self, texts: pa.Table, features: Any | None, k: int, run: Run) -> TopK:
+    def _fit(self, split: Split, texts: TextReadings, run: Run) -> None:
+        self._prepare(split, texts, run)
+        network = type(self).network
+        self.tagger_ = Tagger.fit(texts, split.labels, self._plan, self._head, run=run, make_network=network)
+
+    def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         return self.tagger_.top_k(texts, k, run)
 
     def _save(self, writer: FolderWriter) -> None:
         self.tagger_.save(writer, "network")
-        self._save_parts(writer)
+        self._save_prepared(writer)
 
     def _open(self, folder: Folder) -> None:
-        self._open_parts(folder)
+        self._open_prepared(folder)
         self.tagger_ = Tagger.load(folder, "network", self._head, type(self).network)
 
     def describe(self) -> dict[str, Any]:
-        """See `Method.describe`."""
+        """Return the facts of the network."""
         return {"networks": [self.tagger_.describe()]}
 
-    @classmethod
-    def reading(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Method.reading`: the fields one after the other."""
-        given: Any = cls.options_class.of(options, source=cls.name)
-        return {"encoder": given.encoder.reading(fields)}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """See `Method.columns`."""
-        return columns_of([self.options.encoder])
-
-    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
-        """See `Method.needs`."""
+    def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
+        """Return the memory, disk and, with `measure`, the time that training on `split` takes."""
         counts = split.labels.texts_per_label()
-        parts = [self.options.encoder], self._outline(counts[counts > 0]), self.options.training
-        return neural_needs(split, *parts, advice=self.advice, measure=measure, threads=threads)
+        return estimate_network(
+            split,
+            [self.options.encoder],
+            self._outline(counts[counts > 0]),
+            self.options.training,
+            advice=self.advice,
+            measure=measure,
+            threads=threads,
+        )
 
 
 class DenseOptions(NetworkOptions):
@@ -109,21 +110,28 @@ class DenseOptions(NetworkOptions):
 
     loss: Literal["bce", "softmax"] = "bce"
     """Each label by itself (binary cross-entropy), or a softmax over all labels."""
-    labels: TableOptions = TableOptions()
+    labels: LabelTableOptions = LabelTableOptions()
     """How the labels' weights are kept and trained."""
 
 
 class DenseMethod(NetworkMethod):
-    """One encoder, one row of weights a label."""
+    """One encoder, and a head that scores every label."""
 
-    def _prepare(self, split: Split, run: Run) -> None:
+    head: ClassVar[str] = "dense"
+    """The head's name in `HEADS`."""
+
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
         self.n_labels_ = split.labels.n_labels
 
-    def _open_parts(self, folder: Folder) -> None:
-        self.n_labels_ = len(self.vocabulary_)
+    def _open_prepared(self, folder: Folder) -> None:
+        self.n_labels_ = len(self.scored_labels_)
 
-    def _head(self, width: int) -> Dense:
-        return Dense(width, self.n_labels_, self.options.labels, self.options.loss)
+    def _head(self, width: int) -> Head:
+        return HEADS.get(self.head).create(width, LabelSpace(self.n_labels_), self._head_options())
 
     def _outline(self, counts: NDArray[np.int64]) -> MakeHead:
-        return lambda width: Dense(width, len(counts), self.options.labels, self.options.loss)
+        return lambda width: HEADS.get(self.head).create(width, LabelSpace(len(counts)), self._head_options())
+
+    def _head_options(self) -> Options:
+        """Return the options of the head."""
+        return DenseHeadOptions(**dict(self.options.labels), loss=self.options.loss)

@@ -1,10 +1,12 @@
-"""XT (extremeText): the vectors of a text's words added up, and a probabilistic label tree on top.
+"""XT (extremeText): the sum of a text's word vectors, with a probabilistic label tree on top.
 
-A text touches its own words and the nodes near its labels, so the time of a step hardly depends on how many labels
-there are.
+A text touches its own words and the nodes near its labels, so the time of a step hardly depends on the number of
+labels.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,28 +17,31 @@ from longtail.labels.clusters import Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
-from longtail.linear.needs import clustering_needs
-from longtail.methods.base import METHODS, Needs
+from longtail.linear.resources import estimate_clustering
+from longtail.methods.base import METHODS, ResourceEstimate
 from longtail.methods.network import NetworkMethod, NetworkOptions
-from longtail.nn.averaging import AveragingOptions
 from longtail.nn.encoders.bag import BagOptions
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
-from longtail.nn.needs import Advice
-from longtail.nn.schedules import ScheduleOptions
+from longtail.nn.resources import Advice
 from longtail.nn.tagger import MakeHead
-from longtail.nn.training import TrainingOptions
+from longtail.nn.training.averaging import AveragingOptions
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.schedules import ScheduleOptions
 from longtail.persist import Folder, FolderWriter
-from longtail.run import Run
-from longtail.text.features import TextFeatures
+from longtail.run.run import Run
 from longtail.text.fields import TfidfOptions
+from longtail.text.readings import TextReadings
 from longtail.text.vectors import WordVectorOptions
+
+if TYPE_CHECKING:
+    from longtail.methods.keywords import XTKeywords
 
 
 class XTOptions(NetworkOptions):
     """Options of XT."""
 
     encoder: BagOptions = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
-    """Words, and pairs of words, whose vectors are added up."""
+    """Words, and pairs of words, whose vectors are summed."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the text vector."""
     features: TfidfOptions = TfidfOptions()
@@ -44,9 +49,9 @@ class XTOptions(NetworkOptions):
     vectors: VectorOptions = VectorOptions()
     """What labels are clustered by."""
     tree: TreeOptions = TreeOptions(branching=2, max_leaf=16, fill=False)
-    """How labels are clustered; all its levels are nodes."""
+    """How labels are clustered; the clusters of all levels are nodes."""
     nodes: TreeHeadOptions = TreeHeadOptions()
-    """Where the nodes start from, and how they are searched."""
+    """How nodes are initialised and searched."""
     training: TrainingOptions = TrainingOptions(
         epochs=15.0,
         batch_size=128,
@@ -61,17 +66,23 @@ class XTOptions(NetworkOptions):
 
 @METHODS.register("xt")
 class XT(NetworkMethod):
-    """Word vectors added up, with a label tree on top; quick on a CPU, for many labels."""
+    """Summed word vectors with a label tree on top; fast on a CPU, for many labels."""
 
     name = "xt"
     options_class = XTOptions
     advice = Advice("encoder", "encoder.vectors.width")
 
-    def _prepare(self, split: Split, run: Run) -> None:
+    if TYPE_CHECKING:
+
+        def __init__(self, preset: str | None = None, **options: Unpack[XTKeywords]) -> None: ...
+
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
         options: XTOptions = self.options
-        features, rows = TextFeatures.fit(split, options.features, run.engine, run.progress, run.stages)
-        parts = options.vectors, options.tree, options.seed, run, Sources(features.of_names)
-        self.index_ = cluster_labels(rows, split, *parts)
+        features, rows = texts.fit_features(split, options.features, run)
+        sources = Sources(features.of_names)
+        self.index_ = cluster_labels(
+            rows, split, options.vectors, options.tree, seed=options.seed, run=run, sources=sources
+        )
 
     def _head(self, width: int) -> Tree:
         return Tree(width, self.index_, self.options.nodes)
@@ -80,12 +91,14 @@ class XT(NetworkMethod):
         index = even_index(len(counts), self.options.tree)
         return lambda width: Tree(width, index, self.options.nodes)
 
-    def _save_parts(self, writer: FolderWriter) -> None:
+    def _save_prepared(self, writer: FolderWriter) -> None:
         writer.arrays("index", self.index_.arrays())
 
-    def _open_parts(self, folder: Folder) -> None:
+    def _open_prepared(self, folder: Folder) -> None:
         self.index_ = LabelIndex.from_arrays(dict(folder.arrays("index")))
 
-    def needs(self, split: Split, measure: bool = False, threads: int | None = None) -> Needs:
-        """See `Method.needs`."""
-        return clustering_needs(split, self.options.features).then(super().needs(split, measure, threads))
+    def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
+        """Return the memory, disk and, with `measure`, the time that training on `split` takes."""
+        return estimate_clustering(split, self.options.features).then(
+            super().estimate_resources(split, measure, threads)
+        )

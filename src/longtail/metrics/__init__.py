@@ -1,4 +1,4 @@
-"""How good predicted labels are: over all labels and by how often a label was seen in training.
+"""How good predicted labels are, over all labels and by how often a label was seen in training.
 
 With hits_k = |top_k ∩ Y| for a text with the true labels Y:
 
@@ -12,18 +12,19 @@ With hits_k = |top_k ∩ Y| for a text with the true labels Y:
     macro-F1@k  mean of the labels' F1, over the labels with a true or a predicted text
     micro-F1, macro-F1   the same for the labels of the list that score at least `threshold`, when one is given
 
-All are fractions in 0..1. A list shorter than k is not excused: P and F1 divide by k all the same. Only in micro-F1
-and macro-F1, which count per label, an empty place is no prediction. Texts without true labels are left out of all
-of this and counted apart. Labels that the model does not know stay in Y and are missed.
+All are fractions in 0..1. P and F1 divide by k even if a list is shorter. Only in micro-F1 and macro-F1, which count
+per label, an empty place is no prediction. Texts without true labels are left out of all metrics and counted
+separately. Labels that no training text has stay in Y and count as missed.
 
-A band holds the labels with head > 100, torso 11–100, tail 1–10, unseen 0 training texts. A metric of a band counts
-only its labels in Y and its hits, at their ranks in the whole list. Means run over the texts with a label of the
-band in Y; coverage, micro- and macro-F1 take the band's predictions on all texts. A band without true labels is absent.
+Bands are head (labels with more than 100 training texts), torso (11–100), tail (1–10) and unseen (0). A metric of a
+band counts only its labels in Y and its hits, at their ranks in the whole list. Means are over the texts with a label
+of the band in Y; coverage, micro- and macro-F1 use the band's predictions on all texts. A band without true labels is
+absent.
 
-The truth stays sparse and a hit is a (text, place, label) triple, so nothing of the size n_texts × n_labels is made.
+The truth stays sparse and a hit is a (text, place, label) triple, so no array of size n_texts × n_labels is made.
 """
 
-from longtail.metrics.bootstrap import BootstrapOptions, Interval, Intervals, intervals, paired_difference
+from longtail.metrics.bootstrap import BootstrapOptions, Interval, Intervals, intervals
 from longtail.metrics.names import BANDS, MetricOptions
 from longtail.metrics.result import Metrics, evaluate
 
@@ -36,5 +37,4 @@ __all__ = [
     "Metrics",
     "evaluate",
     "intervals",
-    "paired_difference",
 ]

@@ -1,7 +1,7 @@
 """The metrics that need counts per label: coverage and macro-F1.
 
-The counts are sparse matrices of labels by texts, so texts can be weighed anew: a resample of texts is a column
-of weights, and many resamples are one product.
+The counts are sparse matrices of labels by texts, so texts can be weighted: a resample of texts is a column of weights,
+and many resamples are one product.
 
     Judged, weights (n_texts, n_columns)  ->  values (n_metrics, n_columns)
 """
@@ -19,7 +19,7 @@ from longtail.metrics.names import MetricOptions
 
 
 class LabelCounts:
-    """True, predicted and right texts of each label that occurs, for each way to cut the lists."""
+    """True, predicted and correct texts of each label that occurs, for each way to cut the lists."""
 
     def __init__(self, judged: Judged, options: MetricOptions) -> None:
         sets = cuts(judged, options)
@@ -33,7 +33,7 @@ class LabelCounts:
         self.n_labels = len(ids)
 
         def count(labels: NDArray[Any], texts: NDArray[Any]) -> sp.csc_matrix:
-            """Labels by texts; the pairs come in the order of the texts, which saves a sort."""
+            """Return a matrix of labels by texts; the pairs come in the order of the texts, which saves a sort."""
             indptr = np.append(0, np.cumsum(np.bincount(texts, minlength=judged.n_texts)))
             return sp.csc_matrix((np.ones(len(labels), np.float32), row[labels], indptr), (len(ids), judged.n_texts))
 
@@ -41,7 +41,7 @@ class LabelCounts:
         self._right = [count(judged.hit_label[hit], judged.hit_text[hit]) for hit in right]
         self._predicted = [count(judged.labels[cut.predicted], np.nonzero(cut.predicted)[0]) for cut in sets]
         self._covers = [cut.suffix != "" for cut in sets]  # a threshold has no k to cover within
-        bands = [part.band for part in judged.parts()]
+        bands = [part.band for part in judged.bands()]
         self._members = np.stack([judged.in_band(ids.astype(np.int32), band) for band in bands]).astype(np.float32)
         self.names = [
             (band, f"{metric}{cut.suffix}")
@@ -52,7 +52,7 @@ class LabelCounts:
         """(band, metric) of each row of `values`."""
 
     def values(self, weights: NDArray[Any]) -> NDArray[np.float64]:
-        """Each metric when a text counts as often as its weight, (n_metrics, n_columns), as exact as the weights."""
+        """Return each metric if a text counts as often as its weight: (n_metrics, n_columns), in their precision."""
         weights = np.ascontiguousarray(weights)
         true = self._true @ weights  # (n_labels, n_columns)
         rows: list[NDArray[np.float64]] = []
@@ -64,7 +64,7 @@ class LabelCounts:
         return np.concatenate(rows)
 
     def _share(self, above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
-        """Sums over each band's labels, divided; NaN where a resample has no label of the band."""
+        """Return the ratio of sums over each band's labels; NaN where a resample has no label of the band."""
         above, below = self._members @ above, self._members @ below
         share: NDArray[np.float64] = np.full(above.shape, np.nan)
         np.divide(above, below, out=share, where=below > 0, dtype=np.float64)

@@ -1,7 +1,7 @@
 """The metrics that are a ratio of two sums over texts: all but coverage and macro-F1.
 
-For every metric and band each text adds something above and something below the line; a mean adds 1 below.
-Whoever weighs the texts anew, as the bootstrap does, needs nothing else.
+For every metric and band, each text adds something to the numerator (`above`) and to the denominator (`below`); a mean
+adds 1 to the denominator. The bootstrap, which weights texts, needs nothing else.
 
     Judged  ->  TextSums: above (n_texts,), below (n_texts,); the metric is above.sum() / below.sum()
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.metrics.hits import Cut, Judged, Part, cuts
+from longtail.metrics.hits import BandHits, Cut, Judged, cuts
 from longtail.metrics.names import MetricOptions
 from longtail.propensity import inverse_propensity
 
@@ -29,10 +29,10 @@ class TextSums(NamedTuple):
 
 
 def text_sums(judged: Judged, options: MetricOptions) -> Iterator[TextSums]:
-    """Every metric of every band, one after the other so that a caller may drop what it has summed."""
-    weights = [inverse_propensity(judged.train_counts, judged.n_train_texts, p) for p in options.propensities]
+    """Yield every metric of every band, one at a time, so that a caller can drop what it has summed."""
+    weights = [inverse_propensity(judged.train_counts, judged.n_train_texts, p) for p in options.constants()]
     sets = cuts(judged, options)
-    for part in judged.parts():
+    for part in judged.bands():
         counted = (part.n_true > 0).astype(np.float64)
         for k in options.at:
             for name, above in _means(part, k):
@@ -45,7 +45,7 @@ def text_sums(judged: Judged, options: MetricOptions) -> Iterator[TextSums]:
             yield _micro_f1(part, cut, in_band)
 
 
-def _means(part: Part, k: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _means(part: BandHits, k: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
     near = part.hit_place < k
     text, place = part.hit_text[near], part.hit_place[near]
     hits = _per_text(part, text)
@@ -57,7 +57,7 @@ def _means(part: Part, k: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
 
 
 def _weighted(
-    part: Part, k: int, weight: NDArray[np.float64]
+    part: BandHits, k: int, weight: NDArray[np.float64]
 ) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
     near, best = part.hit_place < k, part.true_place < k
     text, place, hit = part.hit_text[near], part.hit_place[near], weight[part.hit_label[near]]
@@ -71,13 +71,15 @@ def _weighted(
     )
 
 
-def _micro_f1(part: Part, cut: Cut, in_band: NDArray[np.bool_]) -> TextSums:
+def _micro_f1(part: BandHits, cut: Cut, in_band: NDArray[np.bool_]) -> TextSums:
     hits = _per_text(part, part.hit_text[cut.predicted[part.hit_text, part.hit_place]])
     predicted = np.count_nonzero(cut.predicted & in_band, axis=1)
     return TextSums(part.band, f"micro-F1{cut.suffix}", 2.0 * hits, (predicted + part.n_true).astype(np.float64))
 
 
-def _per_text(part: Part, text: NDArray[np.int64], amount: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def _per_text(
+    part: BandHits, text: NDArray[np.int64], amount: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     return np.bincount(text, amount, len(part.n_true)).astype(np.float64)
 
 
@@ -85,6 +87,6 @@ def _gain(place: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(1.0 / np.log2(place + 2.0))
 
 
-def _ideal_gain(part: Part, k: int) -> NDArray[np.float64]:
-    """DCG of the best possible list of each text; 1 where the text has no label of the band."""
+def _ideal_gain(part: BandHits, k: int) -> NDArray[np.float64]:
+    """Return the DCG of the best possible list of each text; 1 if the text has no label of the band."""
     return np.cumsum(_gain(np.arange(k)))[np.clip(part.n_true, 1, k) - 1]

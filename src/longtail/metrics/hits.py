@@ -1,9 +1,9 @@
-"""Lay predictions beside the truth: which predicted labels are true, at which place, of which band.
+"""Compare predictions with the truth: which predicted labels are true, at which place, of which band.
 
     TopK (n_texts, k), LabelMatrix (n_texts, n_labels), training texts per label
         ->  Judged: hits as (text, place, label) triples, true labels as (text, label) pairs
 
-Texts without true labels are dropped here, once, so that no metric meets them.
+Texts without true labels are dropped here, so that no metric sees them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Judged:
     hit_place: NDArray[np.int64]  # (n_hits,) from 0
     hit_label: NDArray[np.int32]  # (n_hits,)
 
-    def parts(self) -> Iterator[Part]:
-        """All labels, then each band that occurs in the truth."""
+    def bands(self) -> Iterator[BandHits]:
+        """Yield all labels, then each band that occurs in the truth."""
         for band in (ALL, *BANDS):
             true = self.in_band(self.true_label, band)
             if true.any():
                 hits = self.in_band(self.hit_label, band)
                 text = self.true_text[true]
                 n_true = np.bincount(text, minlength=self.n_texts)
-                yield Part(
+                yield BandHits(
                     band=band,
                     n_true=n_true,
                     true_text=text,
@@ -59,12 +59,12 @@ class Judged:
                 )
 
     def in_band(self, labels: NDArray[np.int32], band: str) -> NDArray[np.bool_]:
-        """Which of these labels, of any shape, belong to the band; NO_LABEL never does."""
+        """Return which of these labels, in an array of any shape, belong to the band; NO_LABEL never does."""
         inside = labels != NO_LABEL if band == ALL else self.label_bands[labels] == BANDS.index(band)
         return np.asarray(inside, bool)
 
 
-class Part(NamedTuple):
+class BandHits(NamedTuple):
     """True labels and hits of one band."""
 
     band: str
@@ -85,17 +85,17 @@ class Cut(NamedTuple):
 
 
 def cuts(judged: Judged, options: MetricOptions) -> list[Cut]:
-    """One set of predicted labels for each k, and one for the threshold."""
-    there = judged.labels != NO_LABEL
+    """Return one set of predicted labels for each k, and one for the threshold."""
+    filled = judged.labels != NO_LABEL
     place = np.arange(judged.labels.shape[1])
-    sets = [Cut(f"@{k}", there & (place < k)) for k in options.at]
-    return sets if options.threshold is None else [*sets, Cut("", there & (judged.scores >= options.threshold))]
+    sets = [Cut(f"@{k}", filled & (place < k)) for k in options.at]
+    return sets if options.threshold is None else [*sets, Cut("", filled & (judged.scores >= options.threshold))]
 
 
 def judge(
     predicted: TopK, truth: LabelMatrix, train_counts: NDArray[Any], n_train_texts: int, options: MetricOptions
 ) -> Judged:
-    """Find the hits. `train_counts` may be shorter than the labels: the rest were not seen in training."""
+    """Return the hits. `train_counts` may be shorter than the labels: the others were not seen in training."""
     if len(predicted) != len(truth):
         raise DataError(
             f"predictions and true labels must be of the same texts, got {len(predicted)} and {len(truth)} texts"
@@ -117,7 +117,7 @@ def judge(
         twice = np.bincount(place_in_truth).argmax()
         raise DataError(
             f"a text must get a label only once, got label {truth.indices[twice]} twice for text "
-            f"{kept[true_text[twice]]} (counted from 0); merge such lists with longtail.ensemble.combine"
+            f"{kept[true_text[twice]]} (counted from 0); merge such lists with longtail.scores.combine.combine"
         )
     hit_text, hit_place = np.nonzero(is_true)
     rarest_first = np.lexsort((counts[truth.indices], true_text))
@@ -140,14 +140,14 @@ def judge(
 def _look_up(
     labels: NDArray[np.int32], true_text: NDArray[np.int64], true_label: NDArray[np.int32], n_labels: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which predicted labels are true, (n_texts, width), and where those stand among the true ones, (n_hits,)."""
+    """Return which predicted labels are true, (n_texts, width), and their places among the true ones, (n_hits,)."""
     true_keys = true_text * n_labels + true_label  # ascending: rows of a LabelMatrix are sorted
     keys = np.arange(len(labels))[:, None] * n_labels + labels
     nearest = np.minimum(np.searchsorted(true_keys, keys), len(true_keys) - 1)
-    found = np.asarray((true_keys[nearest] == keys) & (labels != NO_LABEL), bool)
-    return found, nearest[found]
+    is_true = np.asarray((true_keys[nearest] == keys) & (labels != NO_LABEL), bool)
+    return is_true, nearest[is_true]
 
 
 def _bands(counts: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Place in BANDS of each label."""
+    """Return the place in BANDS of each label."""
     return (len(_FEWEST_TEXTS) - np.searchsorted(_FEWEST_TEXTS[::-1], counts, side="right")).astype(np.int8)

@@ -1,4 +1,4 @@
-"""All metrics of one prediction: `evaluate` and the `Metrics` it gives.
+"""All metrics of one prediction: `evaluate` and the `Metrics` that it returns.
 
 TopK (n_texts, k), LabelMatrix (n_texts, n_labels), training texts per label (n_labels,)  ->  Metrics
 """
@@ -32,7 +32,7 @@ class Metrics:
     propensities: tuple[Propensity, ...]
 
     def plain(self) -> dict[str, Any]:
-        """As plain data for JSON."""
+        """Return plain data for JSON."""
         return {
             "metrics": self.values,
             "bands": self.bands,
@@ -51,21 +51,24 @@ def evaluate(
     n_train_texts: int,
     options: MetricOptions | None = None,
 ) -> Metrics:
-    """Compare `predicted` with `truth`; `train_counts` has the training texts of each label (missing ones: 0)."""
+    """Return all metrics of `predicted` against `truth`.
+
+    `train_counts` has the number of training texts of each label; labels beyond its end have none.
+    """
     options = options or MetricOptions()
     judged = judge(predicted, truth, train_counts, n_train_texts, options)
-    found = [(sums.band, sums.name, float(sums.above.sum() / sums.below.sum())) for sums in text_sums(judged, options)]
+    rows = [(sums.band, sums.name, float(sums.above.sum() / sums.below.sum())) for sums in text_sums(judged, options)]
     counts = LabelCounts(judged, options)
     values = counts.values(np.ones((judged.n_texts, 1)))[:, 0]
-    found += [(band, name, float(value)) for (band, name), value in zip(counts.names, values, strict=True)]
-    overall, bands = by_band(found, options)
-    parts = [part for part in judged.parts() if part.band != ALL]
+    rows += [(band, name, float(value)) for (band, name), value in zip(counts.names, values, strict=True)]
+    overall, bands = by_band(rows, options)
+    bands_of_truth = [part for part in judged.bands() if part.band != ALL]
     return Metrics(
         values=overall,
         bands=bands,
         n_texts=judged.n_texts,
         n_texts_without_labels=judged.n_texts_without_labels,
-        n_texts_by_band={part.band: int(np.count_nonzero(part.n_true)) for part in parts},
-        n_labels_by_band={part.band: len(np.unique(part.true_label)) for part in parts},
-        propensities=options.propensities,
+        n_texts_by_band={part.band: int(np.count_nonzero(part.n_true)) for part in bands_of_truth},
+        n_labels_by_band={part.band: len(np.unique(part.true_label)) for part in bands_of_truth},
+        propensities=options.constants(),
     )

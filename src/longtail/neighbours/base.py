@@ -1,14 +1,15 @@
-"""What every way to search finds, and what is asked of it."""
+"""What is asked of a pool of texts, and what every way to search it returns."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.engines.local import LocalEngine
-from longtail.progress import Advance
+from longtail.run.run import Run
 
 NO_TEXT = -1
 """Fills a row that has fewer than k neighbours; its cosine is −inf."""
@@ -24,39 +25,49 @@ class Neighbours(NamedTuple):
 
     @classmethod
     def none(cls, n: int, k: int) -> Neighbours:
-        """Empty places, to be filled."""
+        """Return empty places, to be filled."""
         return cls(np.full((n, k), NO_TEXT, np.int32), np.full((n, k), -np.inf, np.float32))
 
 
-class Search(Protocol):
-    """Finds the nearest of a dense pool; the points of both are of unit length, or zero."""
+class Blocks(NamedTuple):
+    """How many points are compared at once with how many texts of the pool."""
 
-    def __call__(
-        self,
-        pool: NDArray[np.float32],
-        points: NDArray[np.float32],
-        k: int,
-        pool_groups: NDArray[np.int32],
-        groups: NDArray[np.int32],
-        advance: Advance,
-    ) -> Neighbours:
-        """Texts of one group are no neighbours of each other; NO_GROUP is none."""
+    points: int
+    pool: int = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Points whose k nearest texts of a pool are asked for. Texts in the group of a point are no neighbours of it."""
+
+    points: Any
+    """(n, d) or sparse rows, as the points of the pool."""
+    k: int
+    groups: NDArray[np.int32]  # (n,), NO_GROUP for none
+    pool_groups: NDArray[np.int32]  # (n_pool,)
+    blocks: Blocks | None = None
+    """By default what suits the pool."""
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+class Search(Protocol):
+    """Searches a dense pool; the points of pool and query have unit length, or are zero."""
+
+    def __call__(self, pool: NDArray[np.float32], query: Query) -> Iterator[Neighbours]:
+        """Yield the neighbours of the first points, of the next ones, and so on."""
+
+
+Found: TypeAlias = Iterator[tuple[slice | NDArray[np.int64], Neighbours]]
+"""Some points of a query, each once, and their neighbours."""
 
 
 class Pool(Protocol):
     """Points that are searched."""
 
-    def nearest(
-        self,
-        points: Any,
-        k: int,
-        pool_groups: NDArray[np.int32],
-        groups: NDArray[np.int32],
-        engine: LocalEngine,
-        advance: Advance,
-        search: Search | None,
-    ) -> Neighbours:
-        """The k nearest of points of any length that are of the pool's kind; see `Search`."""
+    def nearest(self, query: Query, run: Run, search: Search | None) -> Found:
+        """Yield the neighbours of some points after the other; `search` compares dense points elsewhere than here."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is to be stored."""
+        """Return what is to be stored."""

@@ -2,12 +2,14 @@
 
     points (m, d), pool (n, d)  ->  texts (m, k), cosines (m, k)
 
-The last bits of a product depend on the shape of its blocks, on the machine and its library, and would choose among
-copies as they like. So some more texts than k are searched, and their cosines computed again, each by itself.
+The last bits of a product depend on the shape of its blocks, on the machine and its library, and would order copies of
+a text at random. So a few more than k texts are searched, and their cosines are computed again, each by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import DataError
-from longtail.neighbours.base import Neighbours, Search
-from longtail.progress import Advance
+from longtail.neighbours.base import Blocks, Found, Neighbours, Query, Search
+from longtail.run.engine import SharedArrays
+from longtail.run.run import Run
 from longtail.topk import top_k, top_k_of_rows
 
-_TEXTS_AT_ONCE, _POOL_AT_ONCE = 512, 1 << 14
-"""Cosines of a block: 32 MiB a thread."""
+_BLOCKS = Blocks(512, 1 << 14)
+"""Cosines of a block: 32 MiB per thread."""
 _SETTLED_AT_ONCE = 64
 _SPARE = 16
 """So many more texts are searched than are asked for."""
@@ -36,103 +38,103 @@ class DensePool:
 
     @classmethod
     def of(cls, points: NDArray[Any]) -> DensePool:
-        """From points of any length."""
+        """Return the pool of points of any length."""
         return cls(unit_length(points))
 
-    def nearest(
-        self,
-        points: Any,
-        k: int,
-        pool_groups: NDArray[np.int32],
-        groups: NDArray[np.int32],
-        engine: LocalEngine,
-        advance: Advance,
-        search: Search | None,
-    ) -> Neighbours:
-        """See `Pool.nearest`."""
-        unit = unit_length(checked(points, self.points.shape[1]))
-        search = search or partial(search_blocks, engine=engine)
-        found = search(self.points, unit, min(k + _SPARE, max(len(self.points), k)), pool_groups, groups, advance)
-        return self._settled(unit, found, k, engine)
-
-    def _settled(self, points: NDArray[np.float32], found: Neighbours, k: int, engine: LocalEngine) -> Neighbours:
-        """The k best, by cosines that depend on nothing but the two points."""
-        best = Neighbours.none(len(points), k)
-
-        def fill(start: int) -> None:
-            own = slice(start, start + _SETTLED_AT_ONCE)
-            products = self.points[found.texts[own]] * points[own, None]  # (n_own, k + _SPARE, d)
-            cosines = np.where(found.texts[own] < 0, -np.inf, products.sum(axis=2, dtype=np.float64))
-            some = top_k(found.texts[own], cosines.astype(np.float32), k)
-            best.texts[own], best.cosines[own] = some.labels, some.scores
-
-        for _ in engine.map(fill, range(0, len(points), _SETTLED_AT_ONCE)):
-            pass
-        return best
+    def nearest(self, query: Query, run: Run, search: Search | None) -> Found:
+        """Yield the neighbours of some points after the other; see `search_blocks` for the default search."""
+        unit = unit_length(checked(query.points, self.points.shape[1]))
+        k = min(query.k + _SPARE, max(len(self.points), query.k))
+        wider = replace(query, points=unit, k=k, blocks=query.blocks or _BLOCKS)
+        settle = partial(settled, run.engine.share("pool", self.arrays()), query.k)
+        start = 0
+        for candidates in (search or partial(search_blocks, run=run))(self.points, wider):
+            of_block = unit[start : start + len(candidates.texts)]
+            spans = [slice(at, at + _SETTLED_AT_ONCE) for at in range(0, len(of_block), _SETTLED_AT_ONCE)]
+            for best in run.engine.map(settle, [(of_block[span], candidates.texts[span]) for span in spans]):
+                yield slice(start, start + len(best.texts)), best
+                start += len(best.texts)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `Pool.arrays`."""
+        """Return what is to be stored."""
         return {"points": self.points}
 
 
 def checked(points: Any, width: int) -> NDArray[Any]:
-    """Points that can be compared with those of the pool."""
+    """Return the points, or raise if they cannot be compared with those of the pool."""
     if not isinstance(points, np.ndarray) or points.ndim != 2 or points.shape[1] != width:
         got = points.shape if isinstance(points, np.ndarray) else f"{points.n_columns:,} sparse columns"
         raise DataError(f"points must be of shape (n, {width}) as those of the pool, got {got}")
     return points
 
 
-def unit_length(points: NDArray[Any]) -> NDArray[np.float32]:
-    """Points of length 1; zeros stay as they are."""
+def unit_length(points: NDArray[Any], at_once: int = 512) -> NDArray[np.float32]:
+    """Return points of length 1; zeros stay as they are."""
     if points.ndim != 2:
         raise DataError(f"points must be of shape (n, d), got {points.shape}")
-    made = np.empty(points.shape, np.float32)
-    for start in range(0, len(points), _TEXTS_AT_ONCE):
-        some = points[start : start + _TEXTS_AT_ONCE].astype(np.float64)
+    unit = np.empty(points.shape, np.float32)
+    for start in range(0, len(points), at_once):
+        some = points[start : start + at_once].astype(np.float64)
         lengths = np.linalg.norm(some, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
             raise DataError("points must be numbers, got NaN or infinity; look for vectors that overflow")
-        made[start : start + _TEXTS_AT_ONCE] = np.divide(some, lengths, out=some, where=lengths > 0)
-    return made
+        unit[start : start + at_once] = np.divide(some, lengths, out=some, where=lengths > 0)
+    return unit
 
 
-def search_blocks(
-    pool: NDArray[np.float32],
-    points: NDArray[np.float32],
-    k: int,
-    pool_groups: NDArray[np.int32],
-    groups: NDArray[np.int32],
-    advance: Advance,
-    engine: LocalEngine,
-) -> Neighbours:
-    """See `Search`: with the threads of `engine`, and none of numpy's beside them."""
-    found = Neighbours.none(len(points), k)
-
-    def fill(start: int) -> int:
-        own = slice(start, start + _TEXTS_AT_ONCE)
-        texts, cosines = found.texts[own], found.cosines[own]
-        for first in range(0, len(pool), _POOL_AT_ONCE):
-            block = slice(first, first + _POOL_AT_ONCE)
-            some = points[own] @ pool[block].T  # (n_own, n_block)
-            if (groups[own] >= 0).any():
-                some[groups[own, None] == pool_groups[None, block]] = -np.inf
-            _merge(texts, cosines, some, first)
-        return len(texts)
-
+def search_blocks(pool: NDArray[np.float32], query: Query, run: Run) -> Iterator[Neighbours]:
+    """Yield the neighbours of one block of points after the other, compared with the threads of the engine alone."""
+    spec = SearchSpec(
+        run.engine.share("pool", {"points": pool, "groups": query.pool_groups}),
+        run.engine.share("points", {"points": query.points, "groups": query.groups}),
+        query.k,
+        query.blocks or _BLOCKS,
+    )
     with threadpool_limits(1, "blas"):
-        for n in engine.map(fill, range(0, len(points), _TEXTS_AT_ONCE)):
-            advance(n)
-    return found
+        yield from run.engine.map(partial(search_block, spec), range(0, len(query), spec.blocks.points))
 
 
-def _merge(texts: NDArray[np.int32], cosines: NDArray[np.float32], some: NDArray[np.float32], first: int) -> None:
+@dataclass(frozen=True)
+class SearchSpec:
+    """Which points are compared; both handles hold `points` of unit length and their `groups`."""
+
+    pool: SharedArrays
+    query: SharedArrays
+    k: int
+    blocks: Blocks
+
+
+def search_block(spec: SearchSpec, start: int) -> Neighbours:
+    """Return the nearest of one block of points, from number `start` on."""
+    pool, query = spec.pool.open(), spec.query.open()
+    points, groups = (query[name][start : start + spec.blocks.points] for name in ("points", "groups"))
+    best = Neighbours.none(len(points), spec.k)
+    for first in range(0, len(pool["points"]), spec.blocks.pool):
+        block = slice(first, first + spec.blocks.pool)
+        cosines = points @ pool["points"][block].T  # (n, n_block)
+        if (groups >= 0).any():
+            cosines[groups[:, None] == pool["groups"][None, block]] = -np.inf
+        _merge(best, cosines, first)
+    return best
+
+
+def settled(pool: SharedArrays, k: int, job: tuple[NDArray[np.float32], NDArray[np.int32]]) -> Neighbours:
+    """Return the k best of the candidates (n, m) of points (n, d), by cosines of the two points alone."""
+    points, candidates = job
+    products = pool.open()["points"][candidates] * points[:, None]  # (n, m, d)
+    cosines = np.where(candidates < 0, -np.inf, products.sum(axis=2, dtype=np.float64))
+    best = top_k(candidates, cosines.astype(np.float32), k)
+    return Neighbours(best.labels, best.scores)
+
+
+def _merge(best: Neighbours, some: NDArray[np.float32], first: int) -> None:
     """Put what is better in `some` (n, n_block), texts from `first` on, among the k best so far."""
+    texts, cosines = best
     k = texts.shape[1]
     bar = cosines[:, -1:]  # a later text must be better than the last one: ties go to the smaller number
     if some.shape[1] > k and np.isneginf(bar).any():
-        own = np.partition(some, -k, axis=1)[:, -k, None]
-        bar = np.maximum(bar, np.nextafter(own, np.float32(-np.inf)))
+        kth = np.partition(some, -k, axis=1)[:, -k, None]
+        bar = np.maximum(bar, np.nextafter(kth, np.float32(-np.inf)))
     rows, columns = np.divmod(np.flatnonzero(some > bar), some.shape[1])
     if not len(rows):
         return
@@ -143,5 +145,5 @@ def _merge(texts: NDArray[np.int32], cosines: NDArray[np.float32], some: NDArray
     candidates, scores = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     candidates[before], scores[before] = texts, cosines
     candidates[behind], scores[behind] = first + columns, some[rows, columns]
-    best = top_k_of_rows(ptr, candidates, scores, k)
-    texts[:], cosines[:] = best.labels, best.scores
+    merged = top_k_of_rows(ptr, candidates, scores, k)
+    texts[:], cosines[:] = merged.labels, merged.scores

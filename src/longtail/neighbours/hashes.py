@@ -1,4 +1,4 @@
-"""A number for the content of a text, by which copies are known.
+"""A number for the content of a text, the same for copies of it.
 
 The numbers are the same in every process and on every machine. They have 64 bits: that any two different texts of a
 million share one happens once in some thirty million such data sets.
@@ -21,27 +21,27 @@ _AT_ONCE = 1024
 
 
 def content_hashes(texts: pa.Table, columns: Sequence[str]) -> NDArray[np.uint64]:
-    """The hash of each text's content in these columns.
+    """Return the hash of each text's content in these columns.
 
-    White space at the ends, more of it than one blank, and upper or lower case make no difference; a column that is
-    missing is as one of empty texts.
+    Case, white space at the ends, and how much of it stands between words make no difference; a missing column counts
+    as empty texts.
     """
-    made = np.empty(len(texts), np.uint64)
+    hashes = np.empty(len(texts), np.uint64)
     known = [as_strings(texts[name], name) if name in texts.column_names else None for name in columns]
     for start in range(0, len(texts), _AT_ONCE):
         n = min(_AT_ONCE, len(texts) - start)
-        parts = [[""] * n if column is None else column.slice(start, n).to_pylist() for column in known]
-        contents = ("\n".join(map(_plain, fields)) for fields in zip(*parts, strict=True))
-        made[start : start + n] = [_hash_of(content.encode()) for content in contents]
-    return made
+        columns_here = [[""] * n if column is None else column.slice(start, n).to_pylist() for column in known]
+        contents = ("\n".join(map(_plain, fields)) for fields in zip(*columns_here, strict=True))
+        hashes[start : start + n] = [_hash_of(content.encode()) for content in contents]
+    return hashes
 
 
 def row_hashes(rows: Rows) -> NDArray[np.uint64]:
-    """The hash of each sparse row, for data that came as features, without texts."""
-    made = np.empty(len(rows), np.uint64)
+    """Return the hash of each sparse row, for data that come as features, without texts."""
+    hashes = np.empty(len(rows), np.uint64)
     for number, (start, stop) in enumerate(pairwise(rows.indptr.tolist())):
-        made[number] = _hash_of(rows.indices[start:stop].tobytes() + rows.values[start:stop].tobytes())
-    return made
+        hashes[number] = _hash_of(rows.indices[start:stop].tobytes() + rows.values[start:stop].tobytes())
+    return hashes
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The pool of training texts, with the hashes that tell which of them are copies of each other."""
+"""A pool of training texts, and the hashes by which copies are left out."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from longtail.engines.local import LocalEngine
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
-from longtail.neighbours.base import NO_GROUP, Neighbours, Pool, Search
+from longtail.neighbours.base import NO_GROUP, Blocks, Neighbours, Pool, Query, Search
 from longtail.neighbours.dense import DensePool
 from longtail.neighbours.lists import ListPool
 from longtail.neighbours.sparse import SparsePool
 from longtail.options import Options
-from longtail.progress import SILENT, Progress
+from longtail.run.run import Run
 
 Points: TypeAlias = NDArray[Any] | Rows
 """Texts as points: (n, d) dense, or sparse rows."""
 
 
-class SearchOptions(Options):
+class NeighbourSearchOptions(Options):
     """How the nearest texts are searched."""
 
     kind: Literal["exact", "faiss"] = "exact"
-    """`exact` compares each text with all of the pool; `faiss` only with those near by, for millions of dense points
+    """`exact` compares each text with all of the pool; `faiss` only with some lists of it, for millions of dense points
     (needs the extra `ann`)."""
     n_lists: PositiveInt | None = None
-    """faiss: the pool is split into so many lists of texts near to each other; by default 4 √n."""
+    """faiss: number of lists that the pool is split into by k-means; by default 4 √n."""
     n_probed: PositiveInt = 64
-    """faiss: so many lists are searched, those nearest to the text; more find more. All of them find what is exact."""
+    """faiss: number of lists that are searched, those nearest to the text. All of them give the exact result."""
 
 
 class NeighbourIndex:
-    """Texts among which neighbours are looked for."""
+    """Texts that are searched for neighbours."""
 
-    def __init__(self, pool: Pool, hashes: NDArray[np.uint64], options: SearchOptions) -> None:
+    def __init__(self, pool: Pool, hashes: NDArray[np.uint64], options: NeighbourSearchOptions) -> None:
         self.pool, self.hashes, self.options = pool, hashes, options
 
     @classmethod
-    def build(cls, points: Points, hashes: NDArray[np.uint64], options: SearchOptions | None = None) -> NeighbourIndex:
-        """From the points of training texts, of any length, and the hashes of their content."""
-        options = options or SearchOptions()
+    def build(
+        cls, points: Points, hashes: NDArray[np.uint64], options: NeighbourSearchOptions | None = None
+    ) -> NeighbourIndex:
+        """Return an index of training texts, from points of any length and the hashes of their content."""
+        options = options or NeighbourSearchOptions()
         _check_hashes(hashes, points)
         pool: Pool
         if isinstance(points, Rows):
@@ -66,47 +67,58 @@ class NeighbourIndex:
         points: Points,
         k: int,
         hashes: NDArray[np.uint64] | None = None,
-        engine: LocalEngine | None = None,
-        progress: Progress = SILENT,
+        *,
+        run: Run | None = None,
         search: Search | None = None,
+        blocks: Blocks | None = None,
     ) -> Neighbours:
-        """The k nearest of the pool; with `hashes` of the texts only among texts of other content.
+        """Return the k nearest of the pool; with `hashes` of the texts only among texts of other content.
 
-        `search` compares dense points elsewhere, such as on a GPU (`nn.nearest`).
+        `search` compares dense points elsewhere, such as on a GPU (`nn.nearest`). `blocks` says how many points are
+        compared at once; it does not change the result.
         """
+        run = run or Run()
         if k < 1:
             raise ConfigError(f"the number of neighbours must be at least 1, got {k}")
         if hashes is not None:
             _check_hashes(hashes, points)
-        groups = self._groups_of(hashes, len(points))
-        with progress.step("neighbours", len(points), "texts") as advance:
-            return self.pool.nearest(points, k, self._contents[1], groups, engine or LocalEngine(), advance, search)
+        query = Query(points, k, self._groups_of(hashes, len(points)), self._contents[1], blocks)
+        nearest = Neighbours.none(len(points), k)
+        with run.progress.step("neighbours", len(points), "texts") as advance:
+            for rows, some in self.pool.nearest(query, run, search):
+                nearest.texts[rows], nearest.cosines[rows] = some
+                advance(len(some.texts))
+        return nearest
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is to be stored."""
+        """Return what is to be stored."""
         return {**self.pool.arrays(), "hashes": self.hashes}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], options: SearchOptions | None = None) -> NeighbourIndex:
-        """From what `arrays` gave."""
-        options = options or SearchOptions()
-        own = dict(arrays)
-        hashes = own.pop("hashes")
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], options: NeighbourSearchOptions | None = None
+    ) -> NeighbourIndex:
+        """Return the index of which `arrays` gave these."""
+        options = options or NeighbourSearchOptions()
+        of_pool = dict(arrays)
+        hashes = of_pool.pop("hashes")
         pool: Pool
-        if "ptr" in own:
-            pool = SparsePool(**own)
+        if "ptr" in of_pool:
+            pool = SparsePool(**of_pool)
         else:
-            pool = ListPool.from_bytes(own["lists"], options.n_probed) if "lists" in own else DensePool(**own)
+            pool = (
+                ListPool.from_bytes(of_pool["lists"], options.n_probed) if "lists" in of_pool else DensePool(**of_pool)
+            )
         return cls(pool, hashes, options)
 
     @cached_property
     def _contents(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-        """The different hashes of the pool, in order; and the number of that of each text: its group."""
+        """The distinct hashes of the pool in order, and the position of each text's hash among them: its group."""
         different, groups = np.unique(self.hashes, return_inverse=True)
         return different, groups.astype(np.int32)
 
     def _groups_of(self, hashes: NDArray[np.uint64] | None, n: int) -> NDArray[np.int32]:
-        """The group of the pool that has the content of each text."""
+        """Return the group of the pool that has the content of each text."""
         if hashes is None or not len(self):
             return np.full(n, NO_GROUP, np.int32)
         different = self._contents[0]

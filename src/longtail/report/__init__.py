@@ -9,6 +9,7 @@ nothing else: its style and pictures are inside.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +26,25 @@ __all__ = [
     "markdown_comparison",
     "markdown_report",
     "write_comparison",
+    "write_files",
     "write_report",
 ]
 
 
 def write_report(report: dict[str, Any], folder: str | Path) -> dict[str, Path]:
-    """Write report.json, report.md and report.html into a folder, which is made where it is missing."""
-    return _written(
-        Path(folder),
-        {
-            "report.json": json.dumps(report, indent=1, ensure_ascii=False) + "\n",
-            "report.md": markdown_report(report),
-            "report.html": html_report(report),
-        },
-    )
+    """Write report.json, report.md and report.html into a folder; returns the files by name."""
+    return write_files(folder, _contents("report", report, markdown_report(report), html_report(report)))
 
 
 def write_comparison(comparison: dict[str, Any], folder: str | Path) -> dict[str, Path]:
-    """Write compare.json, compare.md and compare.html into a folder."""
-    return _written(
-        Path(folder),
-        {
-            "compare.json": json.dumps(comparison, indent=1, ensure_ascii=False) + "\n",
-            "compare.md": markdown_comparison(comparison),
-            "compare.html": html_comparison(comparison),
-        },
-    )
+    """Write compare.json, compare.md and compare.html into a folder; returns the files by name."""
+    markdown, html = markdown_comparison(comparison), html_comparison(comparison)
+    return write_files(folder, _contents("compare", comparison, markdown, html))
 
 
-def _written(folder: Path, contents: dict[str, str]) -> dict[str, Path]:
+def write_files(folder: str | Path, contents: Mapping[str, str]) -> dict[str, Path]:
+    """Write texts by file name into a folder, which is made where it is missing; returns the files by name."""
+    folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
@@ -61,3 +52,8 @@ def _written(folder: Path, contents: dict[str, str]) -> dict[str, Path]:
     except OSError as error:
         raise LongtailError(f"cannot write the report to {folder}: {error.strerror or error}") from error
     return {name: folder / name for name in contents}
+
+
+def _contents(name: str, data: dict[str, Any], markdown: str, html: str) -> dict[str, str]:
+    plain = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return {f"{name}.json": plain, f"{name}.md": markdown, f"{name}.html": html}

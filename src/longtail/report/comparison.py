@@ -1,96 +1,105 @@
 """A comparison of several methods as one table, as Markdown and as a page with pictures.
 
-The table has a row a figure and a column a method: accuracy in per cent with intervals, F1 by band, gain over the
-anchor, and what each method costs. The best of a row stands out.
+The table has one row per figure and one column per method: accuracy in per cent with intervals, F1 by band, gain
+over the anchor, and what each method costs. The best value of a row is emphasised.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from longtail.report.comparison_pictures import N_COLOURS, cost_picture, difference_picture, grouped_picture
 from longtail.report.html import document, section, table_html
-from longtail.report.markdown import escaped, table_lines
-from longtail.report.tables import BAND_TITLES, Table, list_lengths, main_length, percent
+from longtail.report.tables import BAND_TITLES, list_lengths, main_length, with_interval
+from longtail.tables import Table, escape_markdown, markdown_lines
 
 FAMILIES = ("P", "nDCG", "PSP", "F1")
-COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
-    "train_s": ("training, s", lambda costs: costs["train_s"]),
-    "ms_per_text": ("prediction, ms a text", lambda costs: costs["ms_per_text"]),
-    "model_bytes": ("model, MB", lambda costs: costs["model_bytes"] / 1e6),
-    "peak_memory_bytes": ("peak memory in training, MB", lambda costs: _mega(costs["peak_memory_bytes"])),
-    "gpu_peak_bytes": ("peak GPU memory in training, MB", lambda costs: _mega(costs["gpu_peak_bytes"])),
+COSTS = {
+    "train_s": ("training, s", 1.0),
+    "ms_per_text": ("prediction, ms per text", 1.0),
+    "model_bytes": ("model, MB", 1e6),
+    "peak_memory_bytes": ("peak memory in training, MB", 1e6),
+    "gpu_peak_bytes": ("peak GPU memory in training, MB", 1e6),
 }
-"""What a method takes, its name, and how the number is read from the costs of a run."""
+"""A cost of a run, its title, and the unit it is shown in."""
+
+
+class _Row(NamedTuple):
+    title: str
+    values: list[float | None]
+    cells: list[str]
+    best: Callable[[Iterable[float]], float] | None = None
+    """`min` or `max`; None where nothing is emphasised."""
+
+    def emphasised(self) -> list[int]:
+        """Return the columns with the best value, if there are several values."""
+        known = [value for value in self.values if value is not None]
+        if self.best is None or len(known) < 2:
+            return []
+        best = self.best(known)
+        return [column for column, value in enumerate(self.values) if value == best]
 
 
 def comparison_table(comparison: dict[str, Any], intervals: bool = True) -> Table:
-    """The one table; without `intervals` its cells are narrow."""
-    runs = comparison["runs"]
-    rows: list[list[str]] = []
-    best: set[tuple[int, int]] = set()
-    for title, values, cells, lower in _rows(comparison, intervals):
-        known = [value for value in values if value is not None]
-        if known:
-            target = min(known) if lower else max(known)
-            if lower is not None and len(known) > 1:
-                best |= {(len(rows), column) for column, value in enumerate(values, 1) if value == target}
-            rows.append([title, *cells])
-    head = [run["name"] + (" (failed)" if run["error"] else "") for run in runs]
-    return Table(["", *head], rows, frozenset(best))
+    """Return the one table; without `intervals` its cells are narrow."""
+    rows = [row for row in _rows(comparison, intervals) if any(value is not None for value in row.values)]
+    best = {(number, column + 1) for number, row in enumerate(rows) for column in row.emphasised()}
+    head = [run["name"] + (" (failed)" if run["error"] else "") for run in comparison["runs"]]
+    return Table(["", *head], [[row.title, *row.cells] for row in rows], frozenset(best))
 
 
 def sentences(comparison: dict[str, Any]) -> list[str]:
-    """What must be said beside the table."""
-    told = [f"{run['name']} failed: {run['error']}" for run in comparison["runs"] if run["error"]]
+    """Return what a reader must know beside the table."""
+    notes = [f"{run['name']} failed: {run['error']}" for run in comparison["runs"] if run["error"]]
     done = _done(comparison)
     again = [run["name"] for run in done if run["costs"]["sittings"] > 1]
     if again:
-        told.append(f"trained in several sittings, whose times are added up: {', '.join(again)}")
+        notes.append(f"trained in several sittings, whose times are added up: {', '.join(again)}")
     for what, key in (("machines", "machine"), ("numbers of threads", "threads")):
         if len({run["costs"][key] for run in done}) > 1:
-            told.append(f"times were measured with different {what} and cannot be compared")
-    return told
+            notes.append(f"times were measured with different {what} and cannot be compared")
+    return notes
 
 
 def legend(comparison: dict[str, Any]) -> str:
-    """How the figures are to be read."""
+    """Return how to read the figures."""
     bootstrap = comparison["bootstrap"]
-    told = f"In per cent, {bootstrap['level']:.0%} intervals by bootstrap over the texts."
+    text = f"In per cent, {bootstrap['level']:.0%} intervals by bootstrap over the texts."
     if _beside(comparison):
-        told += (
+        text += (
             f" Gain: difference to {comparison['relative_to']} in per cent of its figure; the interval is that of the "
             "difference, paired text by text, and * says that it excludes 0."
         )
-    return told
+    return text
 
 
 def markdown_comparison(comparison: dict[str, Any]) -> str:
-    """All of a comparison but its pictures."""
+    """Return a comparison without its pictures."""
     lines = [
-        f"# {escaped(comparison['title'])}",
+        f"# {escape_markdown(comparison['title'])}",
         "",
-        f"{escaped(_about(comparison))}. {escaped(legend(comparison))}",
+        escape_markdown(f"{_about(comparison)}. {legend(comparison)}"),
         "",
+        *markdown_lines(comparison_table(comparison)),
+        "",
+        *(f"- {escape_markdown(note)}" for note in sentences(comparison)),
+        *("", "## Options that differ from the defaults", ""),
     ]
-    lines += table_lines(comparison_table(comparison))
-    lines += ["", *(f"- {escaped(told)}" for told in sentences(comparison))]
-    lines += ["", "## Options that differ from the defaults", ""]
     for run in comparison["runs"]:
         changed = ", ".join(f"`{path} = {json.dumps(value)}`" for path, value in run["changed_options"].items())
-        lines.append(f"- {escaped(run['name'])} ({run['method']}): {changed or 'none'}")
+        lines.append(f"- {escape_markdown(run['name'])} ({run['method']}): {changed or 'none'}")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def html_comparison(comparison: dict[str, Any]) -> str:
-    """The whole page."""
+    """Return the page of a comparison."""
     runs = [{**run, "colour": number % N_COLOURS} for number, run in enumerate(comparison["runs"])]
     comparison = comparison | {"runs": runs}
     done, anchor = _done(comparison), comparison["relative_to"]
-    notes = "".join(f"<li>{escape(told)}</li>" for told in sentences(comparison))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in sentences(comparison))
     sections = []
     if done:
         k = main_length(done[0]["results"])
@@ -120,77 +129,75 @@ def html_comparison(comparison: dict[str, Any]) -> str:
                 )
             )
         for family in FAMILIES[:3]:
-            told = f"{family}@{k} by how many training texts a label has"
-            sections.append(section(told, table_html(_band_table(done, f"{family}@{k}"))))
+            title = f"{family}@{k} by how many training texts a label has"
+            sections.append(section(title, table_html(_band_table(done, f"{family}@{k}"))))
     sections.append(section("Runs", (f"<ul>{notes}</ul>" if notes else "") + "".join(map(_run, comparison["runs"]))))
     return document(comparison, comparison["data"]["name"], escape(_about(comparison)), sections)
 
 
-def _rows(
-    comparison: dict[str, Any], intervals: bool
-) -> Iterator[tuple[str, list[float | None], list[str], bool | None]]:
-    """Title, values, cells, and whether less is better (None: nothing stands out) of each row."""
+def _rows(comparison: dict[str, Any], intervals: bool) -> Iterator[_Row]:
+    """Yield the rows of the table; a cost of 0 is one that was not measured."""
     runs, done = comparison["runs"], _done(comparison)
     if not done:
         return
     for name in _metrics(done[0]["results"]):
-        yield name, *_figures(runs, "", name, intervals), False
+        yield _figures(name, runs, "", name, intervals)
     k = main_length(done[0]["results"])
-    for band, told in BAND_TITLES.items():
-        yield f"F1@{k}, {told.split(',')[0]} labels", *_figures(runs, band, f"F1@{k}", intervals), False
+    for band, title in BAND_TITLES.items():
+        yield _figures(f"F1@{k}, {title.split(',')[0]} labels", runs, band, f"F1@{k}", intervals)
     if _beside(comparison):
         for name in _gained(done[0]["results"]):
-            yield f"gain in {name}, %", *_gains(comparison, name, intervals), None
-    for title, read in COSTS.values():
-        values = [None if run["error"] else read(run["costs"]) for run in runs]
-        yield title, values, ["–" if value is None else _short(value) for value in values], True
+            yield _gains(comparison, name, intervals)
+    for cost, (title, unit) in COSTS.items():
+        spent = [None if run["error"] else run["costs"][cost] for run in runs]
+        values = [value / unit if value else None for value in spent]
+        yield _Row(title, values, ["–" if value is None else _short(value) for value in values], min)
 
 
-def _figures(runs: list[Any], band: str, name: str, intervals: bool) -> tuple[list[float | None], list[str]]:
+def _figures(title: str, runs: list[Any], band: str, name: str, intervals: bool) -> _Row:
+    """Return the row of a metric, over all labels or, if `band` is not empty, over those of a band."""
     values: list[float | None] = []
     cells = []
     for run in runs:
         results = {} if run["error"] else run["results"]
-        own = results.get("bands", {}).get(band, {}) if band else results.get("metrics", {})
-        drawn = results.get("intervals", {})
-        drawn = drawn.get("bands", {}).get(band, {}) if band else drawn.get("metrics", {})
-        values.append(own.get(name))
-        cells.append("–" if name not in own else percent(own[name]))
-        if intervals and name in own:
-            cells[-1] += f" ({percent(drawn[name]['low'])}–{percent(drawn[name]['high'])})"
-    return values, cells
+        measured, drawn = (
+            each.get("bands", {}).get(band, {}) if band else each.get("metrics", {})
+            for each in (results, results.get("intervals", {}))
+        )
+        values.append(measured.get(name))
+        interval = drawn[name] if intervals and name in measured else None
+        cells.append(with_interval(measured[name], interval) if name in measured else "–")
+    return _Row(title, values, cells, max)
 
 
-def _gains(comparison: dict[str, Any], name: str, intervals: bool) -> tuple[list[float | None], list[str]]:
+def _gains(comparison: dict[str, Any], name: str, intervals: bool) -> _Row:
+    """Return the row of gains over the anchor in a metric."""
     values: list[float | None] = []
     cells = []
     for run in comparison["runs"]:
-        told = run.get("difference", {}).get("metrics", {}).get(name)
-        gain = told["gain"] if told else None
+        difference = run.get("difference", {}).get("metrics", {}).get(name)
+        gain = difference["gain"] if difference else None
         values.append(gain)
         cells.append("anchor" if run["name"] == comparison["relative_to"] else "–")
-        if told and gain is not None:
-            cells[-1] = f"{100 * gain:+.1f}{'*' if told['excludes_zero'] else ''}"
+        if difference and gain is not None:
+            cells[-1] = f"{100 * gain:+.1f}{'*' if difference['excludes_zero'] else ''}"
             if intervals:
-                cells[-1] += (
-                    f" ({100 * told['low'] / told['anchor']:+.1f} to {100 * told['high'] / told['anchor']:+.1f})"
-                )
-    return values, cells
+                low, high = (100 * difference[end] / difference["anchor"] for end in ("low", "high"))
+                cells[-1] += f" ({low:+.1f} to {high:+.1f})"
+    return _Row(f"gain in {name}, %", values, cells)
 
 
 def _band_table(done: list[Any], name: str) -> Table:
+    """Return a metric by band, one row per method."""
     bands = [band for band in BAND_TITLES if any(band in run["results"]["bands"] for run in done)]
-    columns = [_figures(done, band, name, True) for band in bands]
-    rows = [[run["name"], *(cells[row] for _, cells in columns)] for row, run in enumerate(done)]
-    best = set()
-    for column, (values, _) in enumerate(columns, 1):
-        known = [value for value in values if value is not None]
-        best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == max(known)}
-    return Table(["", *(BAND_TITLES[band] for band in bands)], rows, frozenset(best))
+    columns = [_figures(BAND_TITLES[band], done, band, name, True) for band in bands]
+    rows = [[run["name"], *(column.cells[row] for column in columns)] for row, run in enumerate(done)]
+    best = {(row, number) for number, column in enumerate(columns, 1) for row in column.emphasised()}
+    return Table(["", *(column.title for column in columns)], rows, frozenset(best))
 
 
 def _metrics(results: dict[str, Any]) -> list[str]:
-    """P, nDCG and PSP at all lengths, F1 at one; nDCG@1 is P@1."""
+    """Return the names of P, nDCG and PSP at all lengths, and of F1 at one; nDCG@1 is P@1 and left out."""
     k = main_length(results)
     wanted = [f"{family}@{n}" for family in FAMILIES[:3] for n in list_lengths(results)]
     wanted = [name for name in (*wanted, f"F1@{k}") if name != "nDCG@1"]
@@ -232,10 +239,6 @@ def _run(run: dict[str, Any]) -> str:
     )
 
 
-def _mega(n_bytes: int | None) -> float | None:
-    return n_bytes / 1e6 if n_bytes else None
-
-
 def _short(value: float) -> str:
-    """Three digits or more."""
+    """Return a number with three digits or more."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

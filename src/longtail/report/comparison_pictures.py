@@ -1,129 +1,105 @@
 """The pictures of a comparison as SVG; each method has one colour (`colour`, a number) in all of them.
 
 cost_picture        a metric against what a method costs, on a logarithmic axis, with intervals
-grouped_picture     a metric by band, a bar a method
+grouped_picture     a metric by band, one bar per method
 difference_picture  differences to the anchor with paired intervals, around a line at zero
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
-from longtail.report.pictures import LogScale, box, svg
-from longtail.report.tables import percent
+from longtail.report.pictures import Frame, bar, line, log_scale, svg, text
 
-WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 46, 16, 14, 44
-WIDE, NAMES, ROW = 640, 150, 22
+COSTS = Frame(460, 300, 46, 16, 14, 44)
+ROWS = Frame(640, 22, 150, 120, 2, 6)
+"""One row of a chart with a row per method."""
+GAP = 12
 N_COLOURS = 8
 """Those of the page's style."""
 BANDS = ("head", "torso", "tail", "unseen")
-TITLES = {"train_s": "training, s", "ms_per_text": "ms a text"}
+TITLES = {"train_s": "training, s", "ms_per_text": "ms per text"}
 
 
 def cost_picture(runs: Sequence[dict[str, Any]], cost: str, metric: str) -> str:
-    """`metric` of each run against one of its costs."""
+    """Draw `metric` of each run against one of its costs."""
+    frame = COSTS
     spent = [max(run["costs"][cost], 1e-3) for run in runs]
-    drawn = [run["results"]["intervals"]["metrics"][metric] for run in runs]
-    low, high = min(one["low"] for one in drawn), max(one["high"] for one in drawn)
+    intervals = [run["results"]["intervals"]["metrics"][metric] for run in runs]
+    low, high = min(one["low"] for one in intervals), max(one["high"] for one in intervals)
     pad = 0.08 * max(high - low, 0.01)
     low, high = low - pad, high + pad
-    x = LogScale(min(spent) / 2.5, max(spent) * 4, LEFT, WIDTH - RIGHT)
-    floor = HEIGHT - BOTTOM
+    x = log_scale(min(spent) / 2.5, max(spent) * 4, frame.left, frame.end)
 
     def y(value: float) -> float:
-        return float(floor - (value - low) / (high - low) * (floor - TOP))
+        return float(frame.floor - (value - low) / (high - low) * (frame.floor - frame.top))
 
-    parts = []
-    for tick in _round_ticks(low, high):
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
-        parts.append(f'<text x="{LEFT - 7}" y="{y(tick) + 4:.1f}" text-anchor="end">{100 * tick:g}</text>')
-    between = (1, 2, 5) if max(spent) < 30 * min(spent) else (1,)
-    for tick in (step * 10.0**power for power in range(-3, 9) for step in between):
-        at = x(tick)
-        if LEFT <= at <= WIDTH - RIGHT:
-            parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{floor}"/>')
-            parts.append(f'<text x="{at:.1f}" y="{floor + 16}" text-anchor="middle">{tick:,g}</text>')
-    beside = sorted(range(len(runs)), key=lambda number: drawn[number]["value"])
+    steps = (1, 2, 5) if max(spent) < 30 * min(spent) else (1,)
+    ticks = (step * 10.0**power for power in range(-3, 9) for step in steps)
+    x_ticks = {x(tick): f"{tick:,g}" for tick in ticks if frame.left <= x(tick) <= frame.end}
+    elements = frame.axes(x_ticks, {y(tick): f"{100 * tick:g}" for tick in _round_ticks(low, high)}, TITLES[cost])
     taken: list[tuple[float, float]] = []
-    for number in beside:
-        own, at = drawn[number], x(spent[number])
-        colour = runs[number]["colour"]
-        parts.append(_line(f"whisker w{colour}", at, at, y(own["low"]), y(own["high"])))
-        parts.append(f'<circle class="m{colour}" cx="{at:.1f}" cy="{y(own["value"]):.1f}" r="5"/>')
-        line = y(own["value"]) + 4
-        while any(abs(line - other) < 13 and abs(at - place) < 110 for place, other in taken):
-            line -= 13
-        taken.append((at, line))
-        anchor, shift = ("end", -9) if at > WIDTH * 0.7 else ("start", 9)
-        name = escape(runs[number]["name"])
-        parts.append(f'<text class="name" x="{at + shift:.1f}" y="{line:.1f}" text-anchor="{anchor}">{name}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{TITLES[cost]}</text>')
-    return svg(WIDTH, HEIGHT, f"{metric} against {TITLES[cost]}", parts)
+    for number in sorted(range(len(runs)), key=lambda number: intervals[number]["value"]):
+        interval, at, colour = intervals[number], x(spent[number]), runs[number]["colour"]
+        elements.append(line(f"whisker w{colour}", at, at, y(interval["low"]), y(interval["high"])))
+        elements.append(_point(colour, at, y(interval["value"])))
+        height = y(interval["value"]) + 4
+        while any(abs(height - other) < 13 and abs(at - place) < 110 for place, other in taken):
+            height -= 13
+        taken.append((at, height))
+        anchor, shift = ("end", -9) if at > frame.width * 0.7 else ("start", 9)
+        elements.append(text(at + shift, height, runs[number]["name"], anchor, "name"))
+    return svg(frame.width, frame.height, f"{metric} against {TITLES[cost]}", elements)
 
 
 def grouped_picture(runs: Sequence[dict[str, Any]], metric: str) -> str:
-    """Bars of `metric` by band, one a run."""
-    room = WIDE - NAMES - 120
-    parts: list[str] = []
+    """Draw bars of `metric` by band, one per run."""
+    elements: list[str] = []
     top = 0
     for band in BANDS:
-        if not any(band in run["results"]["bands"] for run in runs):
+        present = [run for run in runs if metric in run["results"]["bands"].get(band, {})]
+        if not present:
             continue
-        parts.append(f'<text class="name" x="0" y="{top + 14}">{band}</text>')
-        for run in runs:
-            value = run["results"]["bands"].get(band, {}).get(metric)
-            if value is None:
-                continue
-            own = run["results"]["intervals"]["bands"][band][metric]
-            middle = top + ROW / 2 - 1
-            parts.append(f'<text x="{NAMES - 8}" y="{middle + 4}" text-anchor="end">{escape(run["name"])}</text>')
-            parts.append(box("rail", NAMES, top + 2, room, ROW - 6, 3))
-            parts.append(box(f"m{run['colour']}", NAMES, top + 2, room * value, ROW - 6, 3))
-            low, high = (NAMES + room * own[end] for end in ("low", "high"))
-            parts.append(_line("whisker", low, high, middle, middle))
-            told = f"{percent(value)} ({percent(own['low'])}–{percent(own['high'])})"
-            parts.append(f'<text x="{NAMES + room + 8}" y="{middle + 4}">{told}</text>')
-            top += ROW
-        top += 12
-    return svg(WIDE, max(top, ROW), f"{metric} by band", parts)
+        elements.append(text(0, top + 14, band, kind="name"))
+        for run in present:
+            value, interval = (each["bands"][band][metric] for each in (run["results"], run["results"]["intervals"]))
+            elements += bar(ROWS, top, run["name"], value, interval, kind=f"m{run['colour']}")
+            top += ROWS.height
+        top += GAP
+    return svg(ROWS.width, max(top, ROWS.height), f"{metric} by band", elements)
 
 
 def difference_picture(runs: Sequence[dict[str, Any]], metrics: Sequence[str]) -> str:
-    """Differences to the anchor in points; `runs` are those that have some."""
-    apart = [run["difference"]["metrics"][metric] for run in runs for metric in metrics]
-    most = max(max(abs(one["low"]), abs(one["high"]), 0.001) for one in apart) * 1.1
-    room = WIDE - NAMES - 120
+    """Draw differences to the anchor in points; `runs` are those that have some."""
+    differences = [run["difference"]["metrics"][metric] for run in runs for metric in metrics]
+    most = max(max(abs(one["low"]), abs(one["high"]), 0.001) for one in differences) * 1.1
 
     def x(value: float) -> float:
-        return float(NAMES + room * (value + most) / (2 * most))
+        return float(ROWS.left + (ROWS.end - ROWS.left) * (value + most) / (2 * most))
 
-    parts, top = [], 0
+    elements, top = [], 0
     for metric in metrics:
-        parts.append(f'<text class="name" x="0" y="{top + 14}">{escape(metric)}</text>')
+        elements.append(text(0, top + 14, metric, kind="name"))
         for run in runs:
-            own = run["difference"]["metrics"][metric]
-            middle = top + ROW / 2 - 1
-            parts.append(f'<text x="{NAMES - 8}" y="{middle + 4}" text-anchor="end">{escape(run["name"])}</text>')
-            parts.append(_line(f"whisker w{run['colour']}", x(own["low"]), x(own["high"]), middle, middle))
-            parts.append(f'<circle class="m{run["colour"]}" cx="{x(own["value"]):.1f}" cy="{middle}" r="5"/>')
-            told = f"{100 * own['value']:+.1f} ({100 * own['low']:+.1f} to {100 * own['high']:+.1f})"
-            parts.append(f'<text x="{NAMES + room + 8}" y="{middle + 4}">{told}</text>')
-            top += ROW
-        top += 12
-    parts.insert(0, _line("zero", x(0), x(0), 0, top - 8))
-    return svg(WIDE, top, "Differences to the anchor", parts)
+            value, low, high = (run["difference"]["metrics"][metric][key] for key in ("value", "low", "high"))
+            middle = top + ROWS.height / 2 - 1
+            elements.append(text(ROWS.left - 8, middle + 4, run["name"], "end"))
+            elements.append(line(f"whisker w{run['colour']}", x(low), x(high), middle, middle))
+            elements.append(_point(run["colour"], x(value), middle))
+            shown = f"{100 * value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+            elements.append(text(ROWS.end + 8, middle + 4, shown))
+            top += ROWS.height
+        top += GAP
+    return svg(ROWS.width, top, "Differences to the anchor", [line("zero", x(0), x(0), 0, top - 8), *elements])
 
 
-def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
+def _point(colour: int, x: float, y: float) -> str:
+    return f'<circle class="m{colour}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Whole steps of a per cent, five to ten of them."""
+    """Return whole steps of a per cent, five to ten of them."""
     step = next(one for one in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0) if (high - low) / one <= 8)
     first = int(low / step) + (1 if low > 0 else 0)
     return [round(step * number, 4) for number in range(first, int(high / step) + 1)]

@@ -1,8 +1,8 @@
-"""What a report says, as plain data for JSON.
+"""The contents of a report, as plain data for JSON.
 
 report["results"]      metrics over all labels and by band, as fractions, with intervals
 report["data"]         counts of the training and of the evaluated texts, and the label-frequency curve
-report["labels"]       those that fared best and worst
+report["labels"]       the labels with the best and the worst F1
 report["texts"]        a sample with suggested and true labels
 report["model"]        method, options, seed, members, size
 report["environment"]  versions and machine
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT
-from longtail.engines.local import available_cores
 from longtail.evaluation import SHOWN, Evaluation, LabelScore
 from longtail.methods.base import Method
+from longtail.run.local import available_cores
 from longtail.types import NO_LABEL
 
 N_TEXTS = 10
@@ -36,7 +36,15 @@ LIBRARIES = ("longtail", "numpy", "scipy", "numba", "pyarrow")
 
 
 def make_report(model: Method, evaluation: Evaluation, data: str, split: str, path: str | Path = "") -> dict[str, Any]:
-    """The report on an evaluation; `data` and `split` say on what, `path` where the model lies."""
+    """Return the report on an evaluation.
+
+    Args:
+        model: The trained model.
+        evaluation: Its predictions beside the truth.
+        data: The name of the data set.
+        split: The name of the evaluated part.
+        path: The folder of the model, if it is saved.
+    """
     return {
         "title": f"{model.name} on {data}, {split}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -50,7 +58,7 @@ def make_report(model: Method, evaluation: Evaluation, data: str, split: str, pa
 
 
 def environment() -> dict[str, Any]:
-    """Versions and machine of this process."""
+    """Return the versions of libraries and the machine of this process."""
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in LIBRARIES},
@@ -60,7 +68,7 @@ def environment() -> dict[str, Any]:
 
 
 def changed_options(options: Mapping[str, Any], usual: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Options that differ from the usual ones, by dotted path."""
+    """Return the options that differ from `usual`, by dotted path; `path` is put before each."""
     changed: dict[str, Any] = {}
     for key, value in options.items():
         below = usual.get(key)
@@ -72,7 +80,7 @@ def changed_options(options: Mapping[str, Any], usual: Mapping[str, Any], path: 
 
 
 def folder_bytes(path: str | Path) -> int:
-    """The size of a model on disk."""
+    """Return the size of a model on disk."""
     return sum(file.stat().st_size for file in Path(path).iterdir() if file.is_file())
 
 
@@ -97,22 +105,22 @@ def _model(model: Method, path: str | Path) -> dict[str, Any]:
 
 def _data(model: Method, evaluation: Evaluation) -> dict[str, Any]:
     labels = evaluation.truth
-    n_known = len(model.vocabulary_)
     used = np.flatnonzero(labels.texts_per_label())
+    seen = evaluation.train_counts[evaluation.train_counts > 0]
     return {
         "n_train_texts": evaluation.n_train_texts,
-        "n_train_labels": n_known,
+        "n_train_labels": len(seen),
         "n_texts": len(labels),
         "n_labels": len(used),
-        "n_unknown_labels": int(np.count_nonzero(used >= n_known)),
+        "n_unknown_labels": int(np.count_nonzero(~np.isin(used, model.scored_labels_))),
         "labels_per_text": float(labels.labels_per_text().mean()),
         "n_texts_without_labels": evaluation.metrics.n_texts_without_labels,
-        "label_frequency": _curve(evaluation.train_counts),
+        "label_frequency": _curve(seen),
     }
 
 
 def _curve(train_counts: NDArray[np.int64]) -> list[list[int]]:
-    """[rank, training texts] of labels, most frequent first, at ranks spread evenly on a log scale."""
+    """Return [rank, training texts] of labels, most frequent first, at ranks spread evenly on a log scale."""
     ordered = np.sort(train_counts)[::-1]
     ranks = np.unique(np.geomspace(1, len(ordered), CURVE_POINTS).round().astype(np.int64))
     return [[int(rank), int(ordered[rank - 1])] for rank in ranks]
@@ -141,7 +149,7 @@ def _labels(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _texts(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    """A seeded sample of texts with labels, in the order of the data."""
+    """Yield a seeded sample of texts that have labels, in the order of the data."""
     names = evaluation.vocabulary.names
     labelled = np.flatnonzero(evaluation.truth.labels_per_text())
     drawn = np.random.default_rng(0).permutation(labelled)[:N_TEXTS]
@@ -149,11 +157,11 @@ def _texts(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         true = set(evaluation.truth[row].tolist())
         labels = evaluation.predicted.labels[row, :SHOWN].tolist()
         scores = evaluation.predicted.scores[row, :SHOWN].tolist()
-        found = [(label, score) for label, score in zip(labels, scores, strict=True) if label != NO_LABEL]
+        suggested = [(label, score) for label, score in zip(labels, scores, strict=True) if label != NO_LABEL]
         text = str(evaluation.split.texts[TEXT][row].as_py())
         yield {
             "number": row + 1,
             "text": text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS].rstrip() + " …",
-            "suggested": [{"name": names[label], "score": score, "right": label in true} for label, score in found],
+            "suggested": [{"name": names[label], "score": score, "right": label in true} for label, score in suggested],
             "missed": [names[label] for label in sorted(true - set(labels))],
         }

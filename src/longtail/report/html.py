@@ -1,4 +1,4 @@
-"""What pages are made of: a document with its style inside, sections, tables."""
+"""The HTML of pages: a document with its style inside, sections, tables."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from longtail.report.tables import Table
+from longtail.tables import Table
 
 
-def document(report: dict[str, Any], heading: str, told: str, sections: Sequence[str]) -> str:
-    """A whole page; `told` is HTML, headings are not."""
+def document(report: dict[str, Any], heading: str, intro: str, sections: Sequence[str]) -> str:
+    """Return a whole page; `intro` and `sections` are HTML, `heading` is text."""
     style = (files("longtail.report") / "page.css").read_text(encoding="utf-8")
-    made = f"{escape(report['made'])}, longtail {escape(report['environment']['longtail'])}"
+    origin = f"{escape(report['made'])}, longtail {escape(report['environment']['longtail'])}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(report['title'])}</title><style>{style}</style></head>\n"
-        f"<body><main><header><h1>{escape(heading)}</h1><p>{told}</p></header>\n"
+        f"<body><main><header><h1>{escape(heading)}</h1><p>{intro}</p></header>\n"
         + "\n".join(sections)
-        + f"\n<footer>{made}</footer></main></body></html>\n"
+        + f"\n<footer>{origin}</footer></main></body></html>\n"
     )
 
 
 def section(title: str, inside: str, note: str = "") -> str:
-    """A part of a page; all three are HTML."""
-    told = f'<p class="note">{note}</p>' if note else ""
-    return f"<section><h2>{title}</h2>{told}{inside}</section>"
+    """Return a section of a page; all arguments are HTML."""
+    above = f'<p class="note">{note}</p>' if note else ""
+    return f"<section><h2>{title}</h2>{above}{inside}</section>"
 
 
 def table_html(table: Table, head: bool = True) -> str:
-    """A table; without a head its cells are words."""
+    """Return a table; without `head` it has no header row and its cells are words."""
     top = "<thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in table.head) + "</tr></thead>" if head else ""
     rows = "".join(
         f"<tr><th>{escape(row[0])}</th>"
@@ -44,7 +44,7 @@ def table_html(table: Table, head: bool = True) -> str:
 
 
 def _cell(cell: str, best: bool) -> str:
-    """A value, and its interval smaller."""
+    """Return a cell with its interval in small print; the best values stand out."""
     value, bracket, rest = cell.partition(" (")
     is_interval = bracket and rest.endswith(")") and ("–" in rest or " to " in rest)
     inside = f"{escape(value)} <small>({escape(rest)}</small>" if is_interval else escape(cell)

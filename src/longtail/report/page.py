@@ -1,4 +1,4 @@
-"""The report as one HTML page: style and pictures inside, readable by day and by night, on paper and on a phone."""
+"""The report as one HTML page with style and pictures inside; it suits light and dark screens, phones and paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from longtail.report.html import document, section, table_html
 from longtail.report.pictures import band_picture, frequency_picture
 from longtail.report.tables import (
-    Table,
     band_table,
     count_table,
     label_table,
@@ -20,20 +19,21 @@ from longtail.report.tables import (
     overall_table,
     percent,
 )
+from longtail.tables import Table
 
 
 def html_report(report: dict[str, Any]) -> str:
-    """The whole page."""
+    """Return the page of a report."""
     results, data, labels = report["results"], report["data"], report["labels"]
     interval = results.get("intervals")
     k = main_length(results)
-    sure = ""
+    note = "In per cent, over all labels."
     if interval:
         level, n = interval["bootstrap"]["level"], interval["bootstrap"]["n_resamples"]
-        sure = f"In brackets {level:.0%} intervals: {n:,} bootstrap resamples of the texts."
+        note += f" In brackets {level:.0%} intervals: {n:,} bootstrap resamples of the texts."
     sections = [
         _tiles(results, k),
-        section("Results", table_html(overall_table(results)), f"In per cent, over all labels. {sure}"),
+        section("Results", table_html(overall_table(results)), note),
         section(
             "Frequent and rare labels",
             f"<figure>{band_picture(results)}<figcaption>Of the true labels, found among the first {k} suggestions "
@@ -64,11 +64,11 @@ def html_report(report: dict[str, Any]) -> str:
     legend = "Drawn at random. " + " ".join(f'<b class="{kind}">{word}</b>' for kind, word in words.items())
     sections.append(section("Some texts", shown, legend))
     sections.append(section("Model", table_html(model_table(report), head=False) + _options(report["model"])))
-    told = (
+    intro = (
         f"{escape(report['model']['method'])} on the <b>{escape(data['split'])}</b> part: "
         f"{results['n_texts']:,} texts, {data['n_train_labels']:,} labels to choose from"
     )
-    return document(report, data["name"], told, sections)
+    return document(report, data["name"], intro, sections)
 
 
 def _tiles(results: dict[str, Any], k: int) -> str:
@@ -88,17 +88,17 @@ def _tiles(results: dict[str, Any], k: int) -> str:
 
 def _text(text: dict[str, Any]) -> str:
     labels = [("right" if label["right"] else "wrong", label["name"], label["score"]) for label in text["suggested"]]
-    found = "".join(f'<li class="{kind}" title="{score:.3f}">{escape(name)}</li>' for kind, name, score in labels)
+    suggested = "".join(f'<li class="{kind}" title="{score:.3f}">{escape(name)}</li>' for kind, name, score in labels)
     missed = "".join(f'<li class="missed">{escape(name)}</li>' for name in text["missed"])
-    return f"<article><p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{found}{missed}</ul></article>"
+    return f"<article><p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{suggested}{missed}</ul></article>"
 
 
 def _options(model: dict[str, Any]) -> str:
     changed = model["changed_options"]
     rows = [[path, json.dumps(value, ensure_ascii=False)] for path, value in changed.items()]
-    own = table_html(Table(["option", "value"], rows)) if rows else "<p>All options have their defaults.</p>"
+    table = table_html(Table(["option", "value"], rows)) if rows else "<p>All options have their defaults.</p>"
     everything = escape(json.dumps(model["options"], indent=1, ensure_ascii=False))
     return (
-        f"<h3>Options that differ from the defaults</h3>{own}"
+        f"<h3>Options that differ from the defaults</h3>{table}"
         f"<details><summary>All options</summary><pre>{everything}</pre></details>"
     )

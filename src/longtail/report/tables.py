@@ -1,8 +1,11 @@
-"""The tables of a report, as cells of text: what Markdown and the page have in common."""
+"""The tables of a report, as cells of text for Markdown, the page and the terminal."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
+
+from longtail.tables import Table
 
 FAMILIES = {
     "P": "right among the first k",
@@ -25,33 +28,29 @@ BAND_TITLES = {
 }
 
 
-class Table(NamedTuple):
-    """Cells of text; the first column is of words, the others of numbers."""
-
-    head: list[str]
-    rows: list[list[str]]
-    best: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of cells that stand out."""
-
-
 def percent(fraction: float) -> str:
-    """A fraction as people compare it: 0.8899 is 89.0."""
+    """Return a fraction in per cent with one digit: 0.8899 is 89.0."""
     return f"{100 * fraction:.1f}"
 
 
+def with_interval(value: float, interval: Mapping[str, float] | None) -> str:
+    """Return a fraction in per cent with its interval, if there is one."""
+    return percent(value) + (f" ({percent(interval['low'])}–{percent(interval['high'])})" if interval else "")
+
+
 def list_lengths(results: dict[str, Any]) -> list[int]:
-    """The k of all P@k, as they were asked for."""
+    """Return the k of all P@k, in the order in which they were measured."""
     return [int(name.split("@")[1]) for name in results["metrics"] if name.startswith("P@")]
 
 
 def main_length(results: dict[str, Any]) -> int:
-    """The k to look at where one must do: 5, or the longest."""
+    """Return the one k that summaries show: 5, or the largest if 5 was not measured."""
     lengths = list_lengths(results)
     return 5 if 5 in lengths else max(lengths)
 
 
 def overall_table(results: dict[str, Any], explained: bool = True) -> Table:
-    """All metrics over all labels: a row a family, a column a list length."""
+    """Return all metrics over all labels: one row per family, one column per list length."""
     lengths = list_lengths(results)
     drawn = results.get("intervals", {}).get("metrics", {})
     families = dict.fromkeys(name.split("@")[0] for name in results["metrics"] if "@" in name)
@@ -63,13 +62,13 @@ def overall_table(results: dict[str, Any], explained: bool = True) -> Table:
             if all(name in results["metrics"] for name in names):
                 title = f"{family}@k {suffix}".strip()
                 about = FAMILIES.get(family, "") if explained else ""
-                cells = [_cell(results["metrics"][name], drawn.get(name)) for name in names]
+                cells = [with_interval(results["metrics"][name], drawn.get(name)) for name in names]
                 rows.append([f"{title}: {about}" if about else title, *cells])
     return Table(["", *(f"k = {k}" for k in lengths)], rows)
 
 
 def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
-    """The main metrics by how often a label was seen in training."""
+    """Return the main metrics by how many training texts a label has."""
     k = main_length(results)
     drawn = results.get("intervals", {}).get("bands", {}) if intervals else {}
     names = [f"{family}@{k}" for family in BAND_FAMILIES]
@@ -78,7 +77,7 @@ def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
             BAND_TITLES[band],
             f"{results['n_labels_by_band'][band]:,}",
             f"{results['n_texts_by_band'][band]:,}",
-            *(_cell(values[name], drawn.get(band, {}).get(name)) for name in names),
+            *(with_interval(values[name], drawn.get(band, {}).get(name)) for name in names),
         ]
         for band, values in results["bands"].items()
     ]
@@ -86,7 +85,7 @@ def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
 
 
 def new_table(results: dict[str, Any]) -> Table | None:
-    """The main metrics with and without texts that occur word for word in training."""
+    """Return the main metrics with and without texts that occur word for word in training; None if not measured."""
     new = results.get("without_seen_texts")
     if new is None:
         return None
@@ -94,14 +93,14 @@ def new_table(results: dict[str, Any]) -> Table | None:
     lengths = list_lengths(results)
     names = list(dict.fromkeys([f"P@{lengths[0]}", f"P@{k}", f"R@{k}", f"F1@{k}", f"nDCG@{k}", f"PSP@{k}"]))
     rows = [
-        [title, f"{found['n_texts']:,}", *(percent(found["metrics"][name]) for name in names)]
-        for title, found in (("all texts", results), ("without texts that occur word for word in training", new))
+        [title, f"{measured['n_texts']:,}", *(percent(measured["metrics"][name]) for name in names)]
+        for title, measured in (("all texts", results), ("without texts that occur word for word in training", new))
     ]
     return Table(["", "texts", *names], rows)
 
 
 def label_table(labels: list[dict[str, Any]]) -> Table:
-    """How single labels fared."""
+    """Return the counts and F1 of single labels."""
     rows = [
         [row["name"], *(f"{row[key]:,}" for key in ("n_train", "n_true", "n_predicted", "n_right")), percent(row["f1"])]
         for row in labels
@@ -110,12 +109,12 @@ def label_table(labels: list[dict[str, Any]]) -> Table:
 
 
 def count_table(data: dict[str, Any]) -> Table:
-    """The data in numbers."""
+    """Return the sizes of the data."""
     rows = [
         ["training texts", f"{data['n_train_texts']:,}"],
         ["labels in training", f"{data['n_train_labels']:,}"],
         ["evaluated texts", f"{data['n_texts']:,}"],
-        ["labels a text", f"{data['labels_per_text']:.2f}"],
+        ["labels per text", f"{data['labels_per_text']:.2f}"],
         ["labels in the evaluated texts", f"{data['n_labels']:,}"],
         ["of these unknown to the model", f"{data['n_unknown_labels']:,}"],
         ["texts without labels (left out)", f"{data['n_texts_without_labels']:,}"],
@@ -124,12 +123,12 @@ def count_table(data: dict[str, Any]) -> Table:
 
 
 def model_table(report: dict[str, Any]) -> Table:
-    """What was evaluated, with what."""
-    model, found, results = report["model"], report["environment"], report["results"]
+    """Return what was evaluated, and where."""
+    model, machine, results = report["model"], report["environment"], report["results"]
     constants = "; ".join(f"a = {each['a']:g}, b = {each['b']:g}" for each in results["propensities"])
     size = None if model["bytes"] is None else f"{model['bytes'] / 1e6:,.1f} MB"
     trained = model["trained_on"]
-    speed = f"{1000 * results['predict_s'] / max(report['data']['n_texts'], 1):.2f} ms a text in a batch"
+    speed = f"{1000 * results['predict_s'] / max(report['data']['n_texts'], 1):.2f} ms per text in a batch"
     rows: list[tuple[str, str | None]] = [
         ("model", f"{model['method']}, {model['kind']}"),
         ("saved in", model["path"] or None),
@@ -140,17 +139,11 @@ def model_table(report: dict[str, Any]) -> Table:
         ("held out of training", _held_out(trained["held_out"]) if trained.get("held_out") else None),
         ("prediction", speed),
         ("propensity constants", constants),
-        ("versions", ", ".join(f"{name} {found[name]}" for name in found if name not in ("platform", "cores"))),
-        ("machine", f"{found['platform']}, {found['cores']} cores"),
+        ("versions", ", ".join(f"{name} {machine[name]}" for name in machine if name not in ("platform", "cores"))),
+        ("machine", f"{machine['platform']}, {machine['cores']} cores"),
     ]
     return Table(["", ""], [[name, value] for name, value in rows if value is not None])
 
 
 def _held_out(draw: dict[str, Any]) -> str:
     return f"{draw['share']:.0%} of the texts, {draw['at_most']:,} at most, drawn with seed {draw['seed']}"
-
-
-def _cell(value: float, interval: dict[str, float] | None) -> str:
-    if interval is None:
-        return percent(value)
-    return f"{percent(value)} ({percent(interval['low'])}–{percent(interval['high'])})"

@@ -1,9 +1,9 @@
-"""The features of a data set: made from texts, or brought along.
+"""The features of a data set: computed from texts, or part of the data.
 
     fit(split)  ->  (TextFeatures, Rows (n_texts, n_features))
     rows(texts) ->  Rows for new texts
 
-Data that came as sparse features (svmlight, XMC) are used as they are; new texts must then come so too.
+Data that come as sparse features (svmlight, XMC) are used as they are; new texts must then come as features too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT, Split
-from longtail.engines.local import LocalEngine
 from longtail.errors import DataError
 from longtail.kernels.rows import Rows
 from longtail.persist import Folder, FolderWriter
-from longtail.progress import SILENT, Progress
+from longtail.run.run import Run
 from longtail.sparse import sp
-from longtail.stages import NO_STAGES, Stages
 from longtail.text.fields import TfidfOptions
 from longtail.text.tfidf import Tfidf
 
@@ -35,38 +33,30 @@ class TextFeatures:
     n_features: int
 
     @classmethod
-    def fit(
-        cls,
-        split: Split,
-        options: TfidfOptions,
-        engine: LocalEngine | None = None,
-        progress: Progress = SILENT,
-        stages: Stages = NO_STAGES,
-    ) -> tuple[TextFeatures, Rows]:
-        """Learn from the texts of a split, as a stage that is kept; its own features win over empty texts."""
+    def fit(cls, split: Split, options: TfidfOptions, run: Run | None = None) -> tuple[TextFeatures, Rows]:
+        """Learn from the texts of a split, as a stage that is kept; data without texts bring their features."""
+        run = run or Run()
         if not split.has_texts:
             rows = Rows.of(split.features)
             return cls(None, rows.n_columns), rows
 
         def build() -> tuple[TextFeatures, Rows]:
             tfidf = Tfidf(options)
-            rows = Rows.of(tfidf.fit_transform(split.texts, engine, progress))
+            rows = Rows.of(tfidf.fit_transform(split.texts, run))
             return cls(tfidf, rows.n_columns), rows
 
-        def write(writer: FolderWriter, made: tuple[TextFeatures, Rows]) -> None:
-            made[0].save(writer, "features")
-            writer.arrays("rows", {name: getattr(made[1], name) for name in ("indptr", "indices", "values")})
+        def write(writer: FolderWriter, fitted: tuple[TextFeatures, Rows]) -> None:
+            fitted[0].save(writer, "features")
+            writer.arrays("rows", fitted[1].arrays())
 
         def read(folder: Folder) -> tuple[TextFeatures, Rows]:
             features = cls.load(folder, "features")
             return features, Rows(**folder.arrays("rows"), n_columns=features.n_features)
 
-        return stages.keep("features", build, write, read)[0]
+        return run.stages.keep("features", build, write, read)[0]
 
-    def rows(
-        self, texts: pa.Table, features: Any | None, engine: LocalEngine | None = None, progress: Progress = SILENT
-    ) -> Rows:
-        """Rows for new texts; `features` are used where the model was trained on features."""
+    def rows(self, texts: pa.Table, features: Any | None, run: Run | None = None) -> Rows:
+        """Return the rows of new texts; `features` are used if the model was trained on features."""
         if self.tfidf is None:
             if features is None:
                 raise DataError("this model was trained on sparse features, not on texts; give texts as features too")
@@ -78,10 +68,11 @@ class TextFeatures:
         if len(texts) == 1:
             indices, values = self.tfidf.transform_one({name: texts[name][0].as_py() for name in texts.column_names})
             return Rows(np.array([0, len(indices)]), indices, values, self.n_features)
-        return Rows(*self.tfidf.transform_rows(texts, engine, progress), self.n_features)
+        indptr, indices, values = self.tfidf.transform_rows(texts, run)
+        return Rows(indptr, indices, values, self.n_features)
 
     def of_names(self, names: Sequence[str]) -> Rows | None:
-        """Label names as if they were texts; None where features did not come from texts."""
+        """Return the features of label names, read like texts; None if features do not come from texts."""
         if self.tfidf is None:
             return None
         columns = {block.column for block in self.tfidf.options.blocks} | {TEXT}

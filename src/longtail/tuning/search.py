@@ -1,12 +1,12 @@
 """Search for the options that find the labels of held-out texts best.
 
-    method, data, what to try  ->  trials: values, nDCG@5 on dev; and the best options
+    method, data, search space  ->  trials (values, nDCG@5 on dev) and the best options
 
-The first trial has the options as they were given. The next ones are chosen by a tree-structured Parzen estimator
-(optuna) that draws from seed and number of the trial alone: a search that was killed goes on with the same trials.
+The first trial uses the given options. The next ones are chosen by a tree-structured Parzen estimator (optuna) whose
+draws depend only on the seed and the number of the trial: a search that was killed continues with the same trials.
 Finished trials are lines of a JSON file in the work folder, and an unfinished training is resumed there.
 
-Texts of test are never looked at.
+Texts of test are never used.
 """
 
 from __future__ import annotations
@@ -15,45 +15,47 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from longtail.data.dataset import Dataset, Split
+from longtail.data.dataset import Dataset
 from longtail.errors import ConfigError, LongtailError, MissingExtraError
 from longtail.evaluation import evaluate_model
 from longtail.methods.base import Method
 from longtail.metrics import MetricOptions
-from longtail.progress import SILENT, Progress
+from longtail.run.progress import SILENT
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
 from longtail.settings import value_at, with_values
-from longtail.stages import FolderStages
+from longtail.training import tell_kept
 from longtail.tuning.space import Choices, Tried
 
 METRIC = "nDCG@5"
 _FILE = "trials.jsonl"
 _RANDOM = 4
-"""Trials that are drawn at random before what was found guides the choice."""
+"""Trials that are drawn at random before earlier results guide the choice."""
 _DRAWS = 50
-"""Draws that may give values that were tried before, until all are said to be tried."""
+"""Draws of values that were tried before, until all values count as tried."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Values that were tried, and what they gave."""
+    """Values of the options, and the score that they gave."""
 
     number: int
     values: dict[str, Any]
     score: float | None
-    """None where training failed."""
+    """None if training failed."""
     seconds: float
     error: str | None = None
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found."""
+    """The result of a search."""
 
     model: Method
     """Untrained, with the best options."""
@@ -68,60 +70,70 @@ def tune(
     *,
     n_trials: int = 10,
     seconds: float | None = None,
-    threads: int | None = None,
-    progress: Progress = SILENT,
+    run: Run | None = None,
     work: str | Path | None = None,
     resume: bool = False,
     watch: Callable[[Trial], None] = lambda trial: None,
 ) -> Tuned:
-    """Try options of `model`; no trial begins that would probably end later than `seconds` after the start."""
+    """Search for the options of `model` that find the labels of dev best.
+
+    Args:
+        model: An untrained method; its options are tried first.
+        dataset: Has a dev part, or one is held out of train.
+        space: What to try.
+        n_trials: Trainings, those of an earlier search that is resumed included.
+        seconds: No trial begins that would probably end later than this after the start.
+        run: How trainings are carried out.
+        work: A folder for finished trials and the stages of the current one.
+        resume: Go on with the search in `work`.
+        watch: Is called with every finished trial.
+    """
+    run = run or Run()
     _check(model, space, n_trials)
-    dataset = dataset.hold_out(seed=model.options.seed)
-    search = _Search(model, dataset, space, threads, work, resume)
+    search = _Search(model, dataset.hold_out(seed=model.options.seed), space, run)
+    if work is not None:
+        search.open(Path(work), resume)
     spent = sum(trial.seconds for trial in search.trials)
-    with progress.step("tune", n_trials, "trials") as advance:
-        advance(len(search.trials))
-        while len(search.trials) < n_trials:
-            done = len(search.trials)
-            if seconds is not None and done and spent * (done + 1) / done > seconds:
-                break
-            values = search.ask()
-            if values is None:
-                break
-            search.run(values, progress)
-            spent += search.trials[-1].seconds
-            watch(search.trials[-1])
-            advance(1)
-    return search.result()
+    try:
+        with run.progress.step("tune", n_trials, "trials") as advance:
+            advance(len(search.trials))
+            while len(search.trials) < n_trials:
+                done = len(search.trials)
+                if seconds is not None and done and spent * (done + 1) / done > seconds:
+                    break
+                values = search.ask()
+                if values is None:
+                    break
+                search.try_values(values)
+                spent += search.trials[-1].seconds
+                watch(search.trials[-1])
+                advance(1)
+        return search.result()
+    except (KeyboardInterrupt, LongtailError):
+        if work is not None:
+            tell_kept(Path(work), "trials")
+        raise
 
 
 class _Search:
     """The trials so far, and where they are kept."""
 
-    def __init__(
-        self,
-        model: Method,
-        dataset: Dataset,
-        space: Sequence[Tried],
-        threads: int | None,
-        work: str | Path | None,
-        resume: bool,
-    ) -> None:
-        self.model, self.space, self.threads = model, space, threads
+    def __init__(self, model: Method, dataset: Dataset, space: Sequence[Tried], run: Run) -> None:
+        self.model, self.space, self.run = model, space, run
         self.train, self.dev = dataset.train, dataset.dev
         self.plain = model.options.plain()
         self.folder: Path | None = None
         self.trials: list[Trial] = []
-        if work is not None:
-            self.folder = FolderStages.open(work, self._key(), resume).folder
-            file = self.folder / _FILE
-            lines = (
-                file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-            )  # a line that a kill cut off has no end
-            self.trials = [Trial(**json.loads(line)) for line in lines]
+
+    def open(self, work: Path, resume: bool) -> None:
+        """Keep trials in `work`, and read those that are there."""
+        self.folder = FolderStages.open(work, self._key(), resume).folder
+        file = self.folder / _FILE
+        lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []  # a line that a kill cut off has no end
+        self.trials = [Trial(**json.loads(line)) for line in lines]
 
     def ask(self) -> dict[str, Any] | None:
-        """The values to try next; None where all were tried."""
+        """Return the values to try next; None if all were tried."""
         if not self.trials:
             return {tried.path: value_at(self.plain, tried.path) for tried in self.space}
         study = _study(self.space, self.trials)
@@ -133,17 +145,18 @@ class _Search:
                 return dict(values)
         return None
 
-    def run(self, values: dict[str, Any], progress: Progress) -> None:
-        """Train with these values, and keep what came of it."""
+    def try_values(self, values: dict[str, Any]) -> None:
+        """Train with these values and keep the score."""
         number, start = len(self.trials), time.perf_counter()
         work = None if self.folder is None else self.folder / f"trial-{number}"
         score, error = None, None
         try:
             model = type(self.model).from_options(with_values(self.plain, values))
-            model.fit(self.train, threads=self.threads, progress=progress, work=work, resume=True)
-            score = _score(model, self.dev, self.threads)
-        except LongtailError as found:
-            error = str(found)
+            model.fit(self.train, run=self.run, work=work, resume=True)
+            evaluation = evaluate_model(model, self.dev, MetricOptions(at=(5,)), run=replace(self.run, progress=SILENT))
+            score = float(evaluation.metrics.values[METRIC])
+        except LongtailError as failure:
+            error = str(failure)
         self.trials.append(Trial(number, values, score, round(time.perf_counter() - start, 3), error))
         if self.folder is not None and work is not None:
             written = self.folder / f"{_FILE}.new"
@@ -152,7 +165,7 @@ class _Search:
             shutil.rmtree(work, ignore_errors=True)
 
     def result(self) -> Tuned:
-        """The best trial; the earlier one of two that are as good."""
+        """Return the best trial, the earliest of equals; raise if all failed."""
         good = [trial for trial in self.trials if trial.score is not None]
         if not good:
             raise LongtailError(f"no trial of {len(self.trials)} could be trained; the last: {self.trials[-1].error}")
@@ -162,51 +175,39 @@ class _Search:
 
     def _key(self) -> dict[str, Any]:
         space = [{"kind": type(tried).__name__, **asdict(tried)} for tried in self.space]
-        data = {"train": self.train.fingerprint, "dev": self.dev.fingerprint}
-        return {
-            "method": self.model.name,
-            "options": self.plain,
-            "tune": space,
-            "longtail": version("longtail"),
-            **data,
-        }
+        about = {"method": self.model.name, "options": self.plain, "tune": space, "longtail": version("longtail")}
+        return about | {"train": self.train.fingerprint, "dev": self.dev.fingerprint}
 
 
 def _check(model: Method, space: Sequence[Tried], n_trials: int) -> None:
-    """Tell what is wrong before anything is trained."""
+    """Raise if something is wrong, before anything is trained."""
     if find_spec("optuna") is None:
         raise MissingExtraError("tuning needs optuna, not installed here; install with pip install 'longtail[tune]'")
     if n_trials < 1:
         raise ConfigError(f"trials must be at least 1, got {n_trials}")
     if not space:
-        raise ConfigError("tuning needs something to try, got nothing; such as --try training.rate=5e-5..2e-4:log")
+        raise ConfigError("tuning needs something to try, got nothing; such as training.rate=5e-5..2e-4:log")
     plain = model.options.plain()
     for tried in space:
         for value in tried.ends:
             type(model).from_options(with_values(plain, {tried.path: value}))
 
 
-def _score(model: Method, dev: Split, threads: int | None) -> float:
-    found = evaluate_model(model, dev, MetricOptions(at=(5,)), threads=threads)
-    return float(found.metrics.values[METRIC])
-
-
 def _distributions(space: Sequence[Tried]) -> dict[str, Any]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    made: dict[str, Any] = {}
-    for tried in space:
+    def distribution(tried: Tried) -> Any:
         if isinstance(tried, Choices):
-            made[tried.path] = CategoricalDistribution(tried.values)
-        elif isinstance(tried.low, int) and isinstance(tried.high, int):
-            made[tried.path] = IntDistribution(tried.low, tried.high, log=tried.log)
-        else:
-            made[tried.path] = FloatDistribution(tried.low, tried.high, log=tried.log)
-    return made
+            return CategoricalDistribution(tried.values)
+        if isinstance(tried.low, int) and isinstance(tried.high, int):
+            return IntDistribution(tried.low, tried.high, log=tried.log)
+        return FloatDistribution(tried.low, tried.high, log=tried.log)
+
+    return {tried.path: distribution(tried) for tried in space}
 
 
 def _study(space: Sequence[Tried], trials: Sequence[Trial]) -> Any:
-    """What optuna is to know: all trials whose values lie in the space."""
+    """Return an optuna study of all trials whose values lie in the space."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -1,10 +1,10 @@
-"""What is tried: options with choices or a range, as data.
+"""The search space: options with choices or a range, as data.
 
-    training.epochs=5,10              one of these
-    training.rate=5e-5..2e-4:log      any number between, drawn evenly by its logarithm
-    ranker.n_recalled=20..100         whole numbers where both ends are
+    training.epochs=5,10              one of these values
+    training.rate=5e-5..2e-4:log      a number in this range, drawn evenly on a log scale
+    ranker.n_recalled=20..100         a whole number, if both ends are whole
 
-Each method has a file of what to try by default, METHOD.toml beside this one.
+The default space of each method is the file METHOD.toml beside this one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Choices:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that an option must be able to have."""
+        """The values that the option must allow."""
         return self.values
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number between two."""
+    """A number in a range."""
 
     path: str
     low: float
@@ -46,17 +46,17 @@ class Range:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that an option must be able to have."""
+        """The values that the option must allow."""
         return self.low, self.high
 
 
 Tried: TypeAlias = Choices | Range
 
 
-def read_space(texts: Sequence[str]) -> tuple[Tried, ...]:
-    """What to try, from `option=values`."""
+def read_space(tries: Sequence[str]) -> tuple[Tried, ...]:
+    """Return the search space that `option=values` texts describe."""
     pairs = []
-    for text in texts:
+    for text in tries:
         path, equals, values = text.partition("=")
         if not equals or not path.strip() or not values.strip():
             raise ConfigError(
@@ -70,28 +70,28 @@ def read_space(texts: Sequence[str]) -> tuple[Tried, ...]:
 
 
 def default_space(method: str) -> tuple[Tried, ...]:
-    """What is tried where nothing else is asked for."""
+    """Return the default search space of a method."""
     file = _ROOT / f"{method}.toml"
     if not file.is_file():
-        raise ConfigError(f"nothing is known to try for method '{method}'; say what with --try OPTION=VALUES")
+        raise ConfigError(f"nothing is known to try for method '{method}'; say what with `tries`")
     wanted: Mapping[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))["try"]
     return read_space([f"{path}={values}" for path, values in wanted.items()])
 
 
 def _tried(path: str, values: str) -> Tried:
-    span, _, how = values.partition(":")
+    span, _, scale = values.partition(":")
     if ".." not in span:
-        found = tuple(read_value(value.strip()) for value in values.split(","))
-        if any(isinstance(value, list | dict) for value in found):
+        choices = tuple(read_value(value.strip()) for value in values.split(","))
+        if any(isinstance(value, list | dict) for value in choices):
             raise ConfigError(f"{path}: values to try must be numbers, words, true or false, got '{values}'")
-        if len(found) < 2:
-            raise ConfigError(f"{path}: there must be two values to try, got '{values}'; one is set with --set")
-        return Choices(path, found)
+        if len(choices) < 2:
+            raise ConfigError(f"{path}: there must be two values to try, got '{values}'; one is set with `settings`")
+        return Choices(path, choices)
     low, high = (read_value(end.strip()) for end in span.split("..", 1))
     if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high)):
         raise ConfigError(f"{path}: a range must be from number to number, such as 0.1..0.5, got '{values}'")
-    if how not in ("", "log"):
-        raise ConfigError(f"{path}: a range may end in :log, got ':{how}'")
-    if low >= high or (how and low <= 0):
-        raise ConfigError(f"{path}: a range must go up{', from above 0 with :log' if how else ''}, got '{values}'")
-    return Range(path, low, high, bool(how))
+    if scale not in ("", "log"):
+        raise ConfigError(f"{path}: a range may end in :log, got ':{scale}'")
+    if low >= high or (scale and low <= 0):
+        raise ConfigError(f"{path}: a range must go up{', from above 0 with :log' if scale else ''}, got '{values}'")
+    return Range(path, low, high, bool(scale))

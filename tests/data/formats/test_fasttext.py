@@ -60,5 +60,5 @@ def test_a_split_survives_writing_and_reading(tmp_path_factory, rows):
 
 
 def test_a_label_with_white_space_cannot_be_written(tmp_path):
-    with pytest.raises(DataError, match=r"must not hold white space .* got 'a b'"):
+    with pytest.raises(DataError, match=r"must not contain white space .* got 'a b'"):
         write(Split.of(["x"], [["a b"]]), tmp_path / "a.txt")

@@ -42,13 +42,13 @@ def test_what_no_format_fits_is_refused_with_those_that_exist(tmp_path):
             find_format(path)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS.names())
 def test_a_format_that_finds_none_of_its_files_says_what_it_needs(tmp_path, name):
     with pytest.raises(DataError, match=r"must hold .*, found none"):
         load_dataset(tmp_path, format=name)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS.names())
 def test_every_option_has_a_help_text(name):
-    options = FORMATS[name].options
+    options = FORMATS.get(name).options
     assert set(help_of(options)) == set(options.model_fields)

@@ -46,14 +46,15 @@ def test_explicit_zeros_are_no_labels(tmp_path):
 def test_files_of_different_length_are_refused(tmp_path, text):
     sp.save_npz(tmp_path / "Y.trn.npz", Y)
     (tmp_path / "X.trn.txt").write_text(text)
-    with pytest.raises(DataError, match=r"X\.trn\.txt and Y\.trn\.npz must have as many texts, got (1|3) and 2"):
+    message = r"X\.trn\.txt and Y\.trn\.npz must have the same number of texts, got (1|3) and 2"
+    with pytest.raises(DataError, match=message):
         load_dataset(tmp_path)
 
 
 def test_matrices_of_different_length_are_refused(tmp_path):
     sp.save_npz(tmp_path / "Y.trn.npz", Y)
     sp.save_npz(tmp_path / "X.trn.npz", X[:1])
-    with pytest.raises(DataError, match=r"X\.trn\.npz and Y\.trn\.npz must have as many texts"):
+    with pytest.raises(DataError, match=r"X\.trn\.npz and Y\.trn\.npz must have the same number of texts"):
         load_dataset(tmp_path)
 
 

@@ -68,7 +68,7 @@ def test_faults_are_named_with_their_line(tmp_path, text, message):
 
 
 def test_a_missing_first_line_is_told(tmp_path):
-    with pytest.raises(DataError, match=r"a\.txt:1: the first line must hold the numbers .* format='svmlight'"):
+    with pytest.raises(DataError, match=r"a\.txt:1: the first line must hold the numbers .* `format=svmlight`"):
         load_dataset(put(tmp_path / "a.txt", "1 0:1\n"), format="xmc")
 
 

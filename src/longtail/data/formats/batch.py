@@ -1,8 +1,8 @@
-"""What a reader hands on: splits as streams of batches, and the label names that lie beside them.
+"""What a reader returns: splits as streams of batches, and the label names beside them.
 
-    Source.splits: name -> Stream(path, batches)      Batch: some texts, their label ids, their features
+    Source.splits: name -> Stream(path, batches)      TextBatch: some texts, their label ids, their features
 
-A reader opens nothing before its batches are asked for, and holds one batch at a time.
+A reader opens no file before its batches are asked for, and holds one batch at a time.
 """
 
 from __future__ import annotations
@@ -16,101 +16,103 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import PositiveInt, model_validator
 
 from longtail.data.dataset import TEXT
-from longtail.data.lines import OnBadUtf8
+from longtail.data.lines import BLOCK_BYTES, OnBadUtf8
 from longtail.data.vocabulary import Vocabulary
 from longtail.options import Options
 
 
 class TextOptions(Options):
-    """What all readers of text files have in common."""
+    """Options of all readers of text files."""
 
     on_bad_utf8: OnBadUtf8 = "error"
-    """`error` stops at a byte that is not UTF-8 and names its line; `replace` puts U+FFFD there."""
+    """`error` stops at bytes that are not UTF-8 and names the line; `replace` inserts U+FFFD."""
+    block_bytes: PositiveInt = BLOCK_BYTES
+    """How many bytes are read at a time."""
 
 
 class ColumnOptions(TextOptions):
-    """What readers of named columns have in common."""
+    """Options of readers of named columns."""
 
     text_column: str = TEXT
     """The column that holds the text."""
     label_column: str | None = "labels"
-    """The column that holds the label ids; none where texts are read to be tagged."""
+    """The column that holds the label ids; none if texts are read to be tagged."""
     fields: tuple[str, ...] | None = None
-    """Further columns of texts to keep, such as a title. By default all of them, from tables none."""
+    """Further columns of texts to keep, such as a title. By default all of them; none for tables."""
 
     @model_validator(mode="after")
     def _fields_are_further_columns(self) -> Self:
         taken = {self.label_column} | ({TEXT, self.text_column} if self.text_column != TEXT else set())
         wrong = sorted(name for name in self.fields or () if name in taken)
         if wrong:
-            raise ValueError(f"fields must be other columns than those of text and labels, got {', '.join(wrong)}")
+            raise ValueError(f"fields must not name the columns of text and labels, got {', '.join(wrong)}")
         return self
 
 
 class NumberedOptions(TextOptions):
-    """What readers have in common whose labels may be numbers."""
+    """Options of readers whose labels may be numbers."""
 
     label_names: str | None = None
-    """A file that names label i in its line i, from 0. """
+    """A file that names label i in line i, counted from 0."""
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TextBatch:
     """Some texts of a split."""
 
     texts: pa.Table  # string columns without nulls, `text` among them
     labels: pa.ListArray  # list<string>: label ids of each text
     features: Any | None = None  # csr_matrix (n_texts, n_features)
     not_texts: frozenset[str] = frozenset()
-    """Fields that hold something else than texts here, and so are columns nowhere in the split."""
+    """Fields that hold something other than texts here, and so become no column of the split."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A split in waiting."""
+    """A split that has not been read yet."""
 
     path: Path
-    """The file that faults are reported of."""
-    batches: Iterable[Batch]
+    """The file that errors name."""
+    batches: Iterable[TextBatch]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All that a reader found."""
+    """Everything that a reader found."""
 
     splits: Mapping[str, Stream]
     labels: Vocabulary | None = None
-    """Labels listed beside the texts: these are labels of the data set, with or without texts."""
+    """Labels listed beside the texts: labels of the data set, with or without texts."""
     official: Vocabulary | None = None
-    """The whole vocabulary that labels are taken from: it only names them."""
+    """The vocabulary that labels are taken from; it only names them."""
     hierarchy: Vocabulary | None = None
-    """Ids and parents only."""
+    """Ids and parents of labels."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Where these three were read from."""
+    """The files that these three were read from."""
 
 
 def no_texts(n_texts: int) -> pa.Table:
-    """The texts of data that have features only."""
+    """Return empty texts, for data with features only."""
     return pa.table({TEXT: pa.repeat("", n_texts)})
 
 
 def no_labels(n_texts: int) -> pa.ListArray:
-    """The labels of texts that are yet to be tagged."""
+    """Return empty label lists, for texts to be tagged."""
     return grouped(np.zeros(0, np.int64), pa.array([], pa.string()), n_texts)
 
 
 def grouped(rows: NDArray[Any], values: pa.Array, n_rows: int) -> pa.ListArray:
-    """Values as one list a row; `rows` tells the row of each value, in ascending order."""
+    """Return values as one list per row; `rows` has the row of each value, in ascending order."""
     offsets = np.zeros(n_rows + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=n_rows), out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
 def without_blanks(labels: pa.ListArray) -> pa.ListArray:
-    """Lists of labels without the white space around a label, and without labels that are nothing else."""
+    """Return lists of labels without white space around labels and without blank labels."""
     rows = np.repeat(np.arange(len(labels)), np.asarray(pc.fill_null(pc.list_value_length(labels), 0)))
     values = pc.utf8_trim_whitespace(labels.flatten())
     keep = pc.fill_null(pc.not_equal(values, ""), False)

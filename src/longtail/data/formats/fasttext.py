@@ -1,9 +1,8 @@
-"""fastText's training lines: labels as words with a prefix, then the text.
+"""fastText's format: labels as words with a prefix, then the text.
 
     __label__eggs __label__boiling how long to boil an egg
 
-A label may stand anywhere in its line, as in fastText itself; what is left is the text. Blank lines count
-for nothing.
+A label may be anywhere in its line, as in fastText itself; the rest is the text. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split
-from longtail.data.formats.batch import Batch, Source, Stream, TextOptions, grouped
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import Source, Stream, TextBatch, TextOptions, grouped
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import first_line, read_lines
 from longtail.errors import DataError
@@ -29,28 +29,30 @@ _SPACE = "[ \t\v\f\r]"
 
 
 class FasttextOptions(TextOptions):
-    """How fastText's lines are read."""
+    """How lines in fastText's format are read."""
 
     label_prefix: Annotated[str, Field(min_length=1)] = "__label__"
-    """What a word must start with to be a label."""
+    """The prefix of labels."""
 
 
 def fits(path: Path) -> bool:
-    """Whether a word of the first line is a label."""
+    """Return whether a word of the first line is a label."""
     return any("__label__" in first_line(file) for file in split_files(path, SUFFIXES).values())
 
 
 def read(path: Path, options: FasttextOptions) -> Source:
-    """One split a file."""
+    """Return one split per file."""
     files = need_files(path, SUFFIXES, "train, dev or test.txt")
     return Source({split: Stream(file, _read(file, options)) for split, file in files.items()})
 
 
 def write(split: Split, path: Path, prefix: str = "__label__") -> None:
-    """Write labels and texts; white space in a text becomes a blank, other fields are left out."""
+    """Write labels and texts; white space in a text becomes one blank, other fields are left out."""
     torn = next((label for label in split.vocabulary.ids if re.search(r"\s", label)), None)
     if torn is not None:
-        raise DataError(f"a label must not hold white space in fastText's lines, got '{torn}'; write .jsonl instead")
+        raise DataError(
+            f"a label must not contain white space in fastText's format, got '{torn}'; write .jsonl instead"
+        )
     words = [prefix + label for label in split.vocabulary.ids]
     with pa.output_stream(str(path)) as out:
         for start in range(0, len(split), 10_000):
@@ -59,9 +61,9 @@ def write(split: Split, path: Path, prefix: str = "__label__") -> None:
                 out.write((" ".join(line) + "\n").encode())
 
 
-def _read(path: Path, options: FasttextOptions) -> Iterator[Batch]:
+def _read(path: Path, options: FasttextOptions) -> Iterator[TextBatch]:
     prefix = re.escape(options.label_prefix)
-    for block in read_lines(path, options.on_bad_utf8):
+    for block in read_lines(path, options.on_bad_utf8, block_bytes=options.block_bytes):
         lines = block.lines.filter(pc.not_equal(pc.utf8_trim_whitespace(block.lines), ""))
         words = pc.split_pattern_regex(lines, f"{_SPACE}+")
         flat = words.flatten()
@@ -72,4 +74,7 @@ def _read(path: Path, options: FasttextOptions) -> Iterator[Batch]:
         texts = pc.replace_substring_regex(lines, f"(^|{_SPACE}){prefix}[^ \t\v\f\r]+", "")
         if len(lines):
             texts = pa.table({TEXT: pc.utf8_trim_whitespace(texts)})
-            yield Batch(texts, grouped(rows[np.asarray(is_label)], labels, len(lines)))
+            yield TextBatch(texts, grouped(rows[np.asarray(is_label)], labels, len(lines)))
+
+
+FORMATS.register("fasttext")(Format("lines with __label__ words", FasttextOptions, fits, read))

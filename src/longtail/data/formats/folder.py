@@ -1,8 +1,8 @@
-"""Our own layout: a folder of JSON lines with label names and a hierarchy beside; or one such file.
+"""longtail's own layout: a folder of JSON lines with label names and a hierarchy; or one file of JSON lines.
 
     train.jsonl.zst  dev.jsonl.zst  test.jsonl.zst    texts; plain, .gz or .zst (see jsonl.py)
     labels.txt                                        labels of this data set: id, name, alternatives
-    vocabulary.txt                                    the whole vocabulary that they are taken from
+    vocabulary.txt                                    the vocabulary that they are taken from
     hierarchy.tsv                                     child, parent
 
 All but one of the splits may be missing.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from longtail.data.dataset import Dataset
+from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import Source, Stream
 from longtail.data.formats.jsonl import JsonlOptions, read_jsonl, write_jsonl
 from longtail.data.formats.splits import need_files, split_files
@@ -23,12 +24,12 @@ LABELS, VOCABULARY, HIERARCHY = "labels.txt", "vocabulary.txt", "hierarchy.tsv"
 
 
 def fits(path: Path) -> bool:
-    """Whether this is such a folder or file."""
+    """Return whether this is such a folder or file."""
     return bool(split_files(path, SUFFIXES))
 
 
 def read(path: Path, options: JsonlOptions) -> Source:
-    """Splits, label names and hierarchy of a folder; one split of a file."""
+    """Return splits, label names and hierarchy of a folder; one split for a file."""
     files = need_files(path, SUFFIXES, "train, dev or test.jsonl (also .gz, .zst)")
     splits = {split: Stream(file, read_jsonl(file, options)) for split, file in files.items()}
     if path.is_file():
@@ -38,9 +39,9 @@ def read(path: Path, options: JsonlOptions) -> Source:
         "official": (VOCABULARY, read_names),
         "hierarchy": (HIERARCHY, read_hierarchy),
     }
-    found = {what: path / name for what, (name, _) in readers.items() if (path / name).is_file()}
-    vocabularies = {what: readers[what][1](file) for what, file in found.items()}
-    return Source(splits, **vocabularies, files={what: str(file) for what, file in found.items()})
+    present = {what: path / name for what, (name, _) in readers.items() if (path / name).is_file()}
+    vocabularies = {what: readers[what][1](file) for what, file in present.items()}
+    return Source(splits, **vocabularies, files={what: str(file) for what, file in present.items()})
 
 
 def write(dataset: Dataset, path: Path, compression: str = ".zst") -> None:
@@ -53,3 +54,6 @@ def write(dataset: Dataset, path: Path, compression: str = ".zst") -> None:
         write_names(dataset.official, path / VOCABULARY)
         vocabularies.append(dataset.official)
     write_hierarchy(vocabularies, path / HIERARCHY)
+
+
+FORMATS.register("folder")(Format("JSON lines, or a folder of them with label names", JsonlOptions, fits, read))

@@ -1,10 +1,10 @@
-"""JSON lines: one object a line with a text, a list of labels, and further fields.
+"""JSON lines: one object per line with a text, a list of labels, and further fields.
 
     {"text": "…", "labels": ["a", "b"], "title": "…", "year": 1999}  ->  columns text and title
 
-Other fields whose values are all strings become columns; fields with any other value are left out. Arrow
-parses whole blocks. A block that it refuses, or where something is missing, is read again line by line:
-that way finds the line of the fault, and accepts what only Arrow finds odd (whole numbers as labels).
+Other fields whose values are all strings become columns; fields with any other value are left out. Arrow parses whole
+blocks. A block that it rejects, or where something is missing, is read again line by line, which finds the line of the
+error and accepts what only Arrow rejects (integers as labels).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from longtail.data.dataset import TEXT, Split
-from longtail.data.formats.batch import Batch, ColumnOptions, no_labels
+from longtail.data.formats.batch import ColumnOptions, TextBatch, no_labels
 from longtail.data.lines import Block, fault, read_blocks
 from longtail.errors import DataError
 
@@ -33,14 +33,14 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonlOptions(ColumnOptions):
-    """How lines of JSON are read; a field of their objects is a column."""
+    """How JSON lines are read; each field of the objects is a column."""
 
 
-def read_jsonl(path: Path, options: JsonlOptions, stream: BufferedIOBase | None = None) -> Iterator[Batch]:
-    """The texts of one file, or of a stream that is open already."""
+def read_jsonl(path: Path, options: JsonlOptions, stream: BufferedIOBase | None = None) -> Iterator[TextBatch]:
+    """Yield the texts of a file, or of a stream that is already open."""
     known = set(options.fields or ())
     unseen = set(options.fields or ())
-    for block in read_blocks(path, options.on_bad_utf8, stream):
+    for block in read_blocks(path, options.on_bad_utf8, stream, block_bytes=options.block_bytes):
         batch = _parse(block.data, options, known) or _parse_lines(path, block, options)
         known.update(set(batch.texts.column_names) - {TEXT})
         unseen -= {name for name in unseen if pc.any(pc.not_equal(batch.texts[name], "")).as_py()}
@@ -51,7 +51,7 @@ def read_jsonl(path: Path, options: JsonlOptions, stream: BufferedIOBase | None 
 
 
 def write_jsonl(split: Split, path: Path) -> None:
-    """Write texts with their labels and fields; the suffix says whether and how to compress."""
+    """Write texts with their labels and fields; the suffix decides the compression."""
     ids = np.array(split.vocabulary.ids, dtype=object)
     with pa.output_stream(str(path)) as out:
         for start in range(0, len(split), WRITE_ROWS):
@@ -61,13 +61,13 @@ def write_jsonl(split: Split, path: Path) -> None:
             out.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
 
 
-def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> Batch | None:
-    """A block by Arrow, or None where it takes a closer look."""
+def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> TextBatch | None:
+    """Return a block as Arrow parses it, or None if it must be read line by line."""
     table = _arrow(data, options, known)
     if table is None:
         return None
     others = [f for f in table.schema if f.name not in (options.text_column, options.label_column, TEXT)]
-    # Arrow takes strings that look like dates for dates.
+    # Arrow parses strings that look like dates as dates.
     dates = {f.name for f in others if pa.types.is_timestamp(f.type)}
     if dates and options.fields is None:
         table = _arrow(data, options, known | dates)
@@ -87,7 +87,7 @@ def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> Batch | None:
     wanted = [f for f in others if options.fields is None or f.name in options.fields]
     strings = {f.name: pc.fill_null(table[f.name], "") for f in wanted if pa.types.is_string(f.type)}
     wrong = frozenset(f.name for f in wanted if not pa.types.is_string(f.type) and not pa.types.is_null(f.type))
-    return Batch(pa.table({TEXT: text, **strings}), labels, not_texts=wrong)
+    return TextBatch(pa.table({TEXT: text, **strings}), labels, not_texts=wrong)
 
 
 def _arrow(data: bytes, options: JsonlOptions, known: set[str]) -> pa.Table | None:
@@ -99,14 +99,14 @@ def _arrow(data: bytes, options: JsonlOptions, known: set[str]) -> pa.Table | No
         unexpected_field_behavior="infer" if options.fields is None else "ignore",
     )
     try:
-        # One block a call: Arrow would otherwise cut it at its own places and lose the line numbers.
+        # One block per call: Arrow would otherwise split it elsewhere and lose the line numbers.
         read = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         return pj.read_json(pa.BufferReader(data), read, parse)
     except pa.ArrowInvalid:
         return None
 
 
-def _parse_lines(path: Path, block: Block, options: JsonlOptions) -> Batch:
+def _parse_lines(path: Path, block: Block, options: JsonlOptions) -> TextBatch:
     rows: list[dict[str, Any]] = []
     labels: list[list[str]] = []
     for number, line in enumerate(block.data.split(b"\n"), block.line):
@@ -116,11 +116,11 @@ def _parse_lines(path: Path, block: Block, options: JsonlOptions) -> Batch:
             rows.append(_texts(path, number, row, options))
     names = dict.fromkeys(options.fields if options.fields is not None else chain.from_iterable(rows))
     wrong = frozenset(name for name in names for row in rows if not isinstance(row.get(name), str | None))
-    # A field that is null wherever it is given may hold texts or something else: other blocks tell.
+    # The type of a field that is always null here is known from other blocks.
     empty = {name for name in names if all(row.get(name) is None for row in rows)} - set(options.fields or ())
     kept = [TEXT, *(name for name in names if name not in wrong | empty | {TEXT})]
     table = pa.table({name: pa.array([row.get(name) or "" for row in rows], pa.string()) for name in kept})
-    return Batch(table, pa.array(labels, _LABELS), not_texts=wrong)
+    return TextBatch(table, pa.array(labels, _LABELS), not_texts=wrong)
 
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _texts(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) -> dict[str, Any]:
-    """The fields of a row that may be columns, the text among them under its one name."""
+    """Return the fields of a row that may become columns, the text among them as `text`."""
     name = options.text_column
     if name not in row:
         raise fault(path, number, f'must have "{name}", got {_names(row)}; text_column names another field')
@@ -147,8 +147,8 @@ def _texts(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) 
         if not isinstance(row.get(asked), str | None):
             raise fault(path, number, f'"{asked}" must be a string, got {_kind(row[asked])}')
     wanted = [field for field in row if field in rest and (options.fields is None or field in options.fields)]
-    given = {TEXT: row[name], **{field: row[field] for field in wanted}}
-    return {field: _unicode(path, number, field, value, options) for field, value in given.items()}
+    values = {TEXT: row[name], **{field: row[field] for field in wanted}}
+    return {field: _unicode(path, number, field, value, options) for field, value in values.items()}
 
 
 def _labels(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) -> list[str]:
@@ -170,7 +170,7 @@ def _labels(path: Path, number: int, row: dict[str, Any], options: JsonlOptions)
 
 
 def _unicode(path: Path, number: int, field: str, value: Any, options: JsonlOptions) -> Any:
-    """JSON can spell half of a surrogate pair, UTF-8 cannot."""
+    """Return a value that UTF-8 can encode: JSON allows half of a surrogate pair."""
     if not isinstance(value, str) or not _LONE_SURROGATE.search(value):
         return value
     if options.on_bad_utf8 == "error":

@@ -1,9 +1,9 @@
-"""PECOS' layout: texts a line, label sets and features as sparse matrices.
+"""PECOS' layout: one text per line, label sets and features as sparse matrices.
 
-    X.trn.txt         one text a line               X.tst.txt
-    X.trn.npz         features, where given         X.tst.npz
+    X.trn.txt         one text per line             X.tst.txt
+    X.trn.npz         features, if any              X.tst.npz
     Y.trn.npz         label sets (n_texts, n_labels)    Y.tst.npz
-    output-items.txt  name of each label, where given: line i names column i
+    output-items.txt  names of labels, if any: line i names column i
 
 A split needs Y and one of the two X.
 """
@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT
-from longtail.data.formats.batch import Batch, NumberedOptions, Source, Stream, grouped, no_texts
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, grouped, no_texts
 from longtail.data.formats.splits import SPLITS, need
 from longtail.data.lines import read_lines
 from longtail.data.names import numbered_names
@@ -29,22 +30,22 @@ _ROWS = 100_000
 
 
 class PecosOptions(NumberedOptions):
-    """How PECOS' folders are read."""
+    """How folders in PECOS' layout are read."""
 
 
 def fits(path: Path) -> bool:
-    """Whether the folder has label sets of some split."""
+    """Return whether the folder has label sets of some split."""
     return bool(_label_files(path))
 
 
 def read(path: Path, options: PecosOptions) -> Source:
-    """One split for each Y."""
+    """Return one split per file of label sets."""
     files = need(path, _label_files(path), "Y.trn.npz, or Y.tst.npz")
     splits = {split: Stream(file, _read(file, options)) for split, file in files.items()}
     return Source(splits, **numbered_names(options.label_names, path))
 
 
-def _read(y_file: Path, options: PecosOptions) -> Iterator[Batch]:
+def _read(y_file: Path, options: PecosOptions) -> Iterator[TextBatch]:
     stem = y_file.name.removeprefix("Y").removesuffix(".npz")
     texts, x_file = y_file.with_name(f"X{stem}.txt"), y_file.with_name(f"X{stem}.npz")
     labels = _matrix(y_file)
@@ -58,14 +59,14 @@ def _read(y_file: Path, options: PecosOptions) -> Iterator[Batch]:
         rows = slice(n_read, n_read + table.num_rows)
         n_read += table.num_rows
         if n_read <= labels.shape[0]:
-            yield Batch(table, _lists(labels[rows]), None if features is None else features[rows])
+            yield TextBatch(table, _lists(labels[rows]), None if features is None else features[rows])
     if n_read != labels.shape[0]:
         raise _uneven(texts, n_read, y_file, labels.shape[0])
 
 
 def _tables(texts: Path, n_texts: int, options: PecosOptions) -> Iterator[pa.Table]:
     if texts.is_file():
-        for block in read_lines(texts, options.on_bad_utf8):
+        for block in read_lines(texts, options.on_bad_utf8, block_bytes=options.block_bytes):
             yield pa.table({TEXT: block.lines})
     else:
         for start in range(0, n_texts, _ROWS):
@@ -89,9 +90,12 @@ def _matrix(path: Path) -> Any:
 
 
 def _uneven(path: Path, n: int, other: Path, n_other: int) -> DataError:
-    return DataError(f"{path} and {other.name} must have as many texts, got {n:,} and {n_other:,}")
+    return DataError(f"{path} and {other.name} must have the same number of texts, got {n:,} and {n_other:,}")
 
 
 def _label_files(path: Path) -> dict[str, Path]:
-    found = {split: [path / f"Y.{name}.npz" for name in names] for split, names in SPLITS.items()}
-    return {split: file for split, files in found.items() for file in files if file.is_file()}
+    possible = {split: [path / f"Y.{name}.npz" for name in names] for split, names in SPLITS.items()}
+    return {split: file for split, files in possible.items() for file in files if file.is_file()}
+
+
+FORMATS.register("pecos")(Format("PECOS' X and Y files", PecosOptions, fits, read))

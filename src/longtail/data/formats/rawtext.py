@@ -1,9 +1,9 @@
 """The layout of AttentionXML and LightXML: a file of texts and a file of labels, line by line.
 
-    train_texts.txt or train_raw_texts.txt    one text a line
-    train_labels.txt                          label ids with white space between; an empty line for none
+    train_texts.txt or train_raw_texts.txt    one text per line
+    train_labels.txt                          label ids separated by white space; an empty line if there are none
 
-The same for dev (also called valid) and test. Raw texts are taken where a folder has both.
+The same for dev (also called valid) and test. If a folder has both, raw texts are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from longtail.data.dataset import TEXT
-from longtail.data.formats.batch import Batch, NumberedOptions, Source, Stream, without_blanks
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, without_blanks
 from longtail.data.formats.splits import SPLITS, need
 from longtail.data.lines import COMPRESSIONS, aligned
 from longtail.data.names import numbered_names
@@ -26,16 +27,16 @@ _KINDS = ("raw_texts", "raw_text", "texts", "text")
 
 
 class RawtextOptions(NumberedOptions):
-    """How two files of lines are read."""
+    """How a file of texts and a file of labels are read."""
 
 
 def fits(path: Path) -> bool:
-    """Whether the folder has a file of texts for some split."""
+    """Return whether the folder has a file of texts for some split."""
     return bool(_text_files(path))
 
 
 def read(path: Path, options: RawtextOptions) -> Source:
-    """One split a pair of files."""
+    """Return one split per pair of files."""
     files = need(path, _text_files(path), "train_texts.txt or train_raw_texts.txt beside train_labels.txt")
     splits = {}
     for split, texts in files.items():
@@ -46,16 +47,19 @@ def read(path: Path, options: RawtextOptions) -> Source:
     return Source(splits, **numbered_names(options.label_names))
 
 
-def _read(texts: Path, labels: Path, options: RawtextOptions) -> Iterator[Batch]:
-    for text, label in aligned([texts, labels], options.on_bad_utf8):
-        yield Batch(pa.table({TEXT: text}), without_blanks(pc.utf8_split_whitespace(label)))
+def _read(texts: Path, labels: Path, options: RawtextOptions) -> Iterator[TextBatch]:
+    for text, label in aligned([texts, labels], options.on_bad_utf8, block_bytes=options.block_bytes):
+        yield TextBatch(pa.table({TEXT: text}), without_blanks(pc.utf8_split_whitespace(label)))
 
 
 def _text_files(path: Path) -> dict[str, Path]:
-    found = {s: _find(path, [f"{n}_{kind}.txt" for kind, n in product(_KINDS, SPLITS[s])]) for s in SPLITS}
-    return {split: file for split, file in found.items() if file is not None}
+    files = {s: _find(path, [f"{n}_{kind}.txt" for kind, n in product(_KINDS, SPLITS[s])]) for s in SPLITS}
+    return {split: file for split, file in files.items() if file is not None}
 
 
 def _find(path: Path, names: list[str]) -> Path | None:
     files = (path / f"{name}{ending}" for name in names for ending in ("", *COMPRESSIONS))
     return next((file for file in files if file.is_file()), None)
+
+
+FORMATS.register("rawtext")(Format("train_texts.txt beside train_labels.txt", RawtextOptions, fits, read))

@@ -1,7 +1,7 @@
-"""Which file of a folder is which split.
+"""Find the files of each split in a folder.
 
-`train.jsonl.zst`, `eurlex_test.txt`, `valid.csv`: a file belongs to a split when its name is one of the
-split's names, alone or behind `_` or `-`.
+`train.jsonl.zst`, `eurlex_test.txt`, `valid.csv`: a file belongs to a split if its name is one of the
+split's names, alone or after `_` or `-`.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from longtail.data.lines import bare_stem, bare_suffix
 from longtail.errors import DataError
 
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "validation", "val"), "test": ("test", "tst")}
-"""The splits in their order, and what files call them."""
+"""The splits in their order, and their names in file names."""
 
 
 def split_files(path: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """Files with one of these suffixes by split; a file given as `path` itself is `train` unless its name tells."""
+    """Return files with one of these suffixes by split; a `path` that is a file is `train` by default."""
     if path.is_file():
         return {_split_of(path) or "train": path} if bare_suffix(path) in suffixes else {}
-    found: dict[str, Path] = {}
+    by_split: dict[str, Path] = {}
     for file in sorted(path.iterdir()) if path.is_dir() else ():
         split = _split_of(file) if bare_suffix(file) in suffixes and file.is_file() else None
-        if split is not None and split in found:
-            raise DataError(f"{path} must have one file for {split}, got {found[split].name} and {file.name}")
+        if split is not None and split in by_split:
+            raise DataError(f"{path} must have one file for {split}, got {by_split[split].name} and {file.name}")
         if split is not None:
-            found[split] = file
-    return {split: found[split] for split in SPLITS if split in found}
+            by_split[split] = file
+    return {split: by_split[split] for split in SPLITS if split in by_split}
 
 
 def need_files(path: Path, suffixes: tuple[str, ...], wanted: str) -> dict[str, Path]:
-    """Files by split, of which there must be one at least; a file given as `path` itself may have any suffix."""
+    """Return files by split, at least one; a `path` that is a file may have any suffix."""
     return need(path, split_files(path, (bare_suffix(path),) if path.is_file() else suffixes), wanted)
 
 
 def need(path: Path, files: dict[str, Path], wanted: str) -> dict[str, Path]:
-    """The files, of which there must be one at least."""
+    """Return the files; raise if there are none."""
     if not files:
         raise DataError(f"{path} must hold {wanted}, found none")
     return files

@@ -1,10 +1,10 @@
-"""Tables: CSV, TSV and Parquet, one text a row, columns by name.
+"""Tables: CSV, TSV and Parquet, one text per row, columns by name.
 
     text,labels
     "how long to boil an egg",eggs;boiling
 
-Labels stand in one cell with a separator between, or, in Parquet, in a column of lists. A table is one
-split; a folder with train.csv, dev.csv or test.csv is several.
+Labels are in one cell, separated by a separator, or in Parquet in a column of lists. A table is one split; a folder
+with train.csv, dev.csv or test.csv has several.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import TEXT, Split, as_strings
-from longtail.data.formats.batch import Batch, ColumnOptions, Source, Stream, no_labels, without_blanks
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import ColumnOptions, Source, Stream, TextBatch, no_labels, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import bare_suffix, fault, read_blocks
 from longtail.errors import DataError, did_you_mean
@@ -30,40 +31,39 @@ from longtail.errors import DataError, did_you_mean
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (*DELIMITERS, *PARQUET)
-BLOCK_BYTES = 32 << 20
-"""A row must fit into one block of Arrow's CSV reader."""
-
 _Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
 class TableOptions(ColumnOptions):
     """Which columns are read, and how."""
 
+    block_bytes: PositiveInt = 32 << 20
+    """How many bytes are read at a time; a row of a table must fit."""
     label_separator: Annotated[str, Field(min_length=1)] = ";"
-    """What stands between two labels in a cell; white space around a label is dropped."""
+    """Separator of labels in a cell; white space around a label is dropped."""
     optional_fields: tuple[str, ...] = ()
-    """Further columns of texts to keep where a table has them."""
+    """Further columns of texts to keep if a table has them."""
     id_column: str | None = None
     """A column to keep as `id`."""
     delimiter: _Character | None = None
-    """What stands between two cells. By default a comma, in .tsv files a tab."""
+    """Separator of cells. By default a comma; a tab in .tsv files."""
     quoted: bool = True
-    """Whether a cell may be enclosed in double quotes and then hold delimiters and line breaks."""
+    """Whether a cell may be enclosed in double quotes and then contain delimiters and line breaks."""
 
 
 def fits(path: Path) -> bool:
-    """Whether this is a table or a folder of tables."""
+    """Return whether this is a table or a folder of tables."""
     return bool(split_files(path, SUFFIXES))
 
 
 def read(path: Path, options: TableOptions) -> Source:
-    """One split a table."""
+    """Return one split per table."""
     files = need_files(path, SUFFIXES, "train, dev or test.csv (also .tsv, .parquet)")
     return Source({split: Stream(file, _read(file, options)) for split, file in files.items()})
 
 
 def write(split: Split, path: Path, options: TableOptions | None = None) -> None:
-    """Write texts with their labels and fields as CSV, TSV or Parquet, by the suffix."""
+    """Write texts with their labels and fields as CSV, TSV or Parquet; the suffix decides."""
     options = options or TableOptions()
     ids = pa.array(split.vocabulary.ids, pa.string())
     labels = pa.LargeListArray.from_arrays(split.labels.indptr, ids.take(pa.array(split.labels.indices)))
@@ -75,7 +75,7 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
     torn = pc.or_(pc.match_substring(ids, separator), pc.not_equal(ids, pc.utf8_trim_whitespace(ids)))
     if pc.any(torn).as_py():
         raise DataError(
-            f"labels in a cell must neither hold the separator '{separator}' nor start or end with white space, "
+            f"labels in a cell must neither contain the separator '{separator}' nor start or end with white space, "
             f"got '{ids.filter(torn)[0]}'; choose another label_separator, or write .jsonl or .parquet"
         )
     joined = pc.binary_join(labels, separator)
@@ -84,7 +84,7 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
         pv.write_csv(pa.table({**columns, options.label_column: joined}), out, style)
 
 
-def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
+def _read(path: Path, options: TableOptions) -> Iterator[TextBatch]:
     tables = _parquet(path, options) if bare_suffix(path) in PARQUET else _csv(path, options)
     for table in tables:
         further = [*(options.fields or ()), *(name for name in options.optional_fields if name in table.column_names)]
@@ -97,7 +97,7 @@ def _read(path: Path, options: TableOptions) -> Iterator[Batch]:
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
         if table.num_rows:
-            yield Batch(texts, labels)
+            yield TextBatch(texts, labels)
 
 
 def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
@@ -122,7 +122,7 @@ def _csv(path: Path, options: TableOptions) -> Iterator[pa.Table]:
     )
     try:
         stream = pa.PythonFile(_Stream(path, options), mode="r")
-        reader = pv.open_csv(stream, pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES), parse, convert)
+        reader = pv.open_csv(stream, pv.ReadOptions(use_threads=False, block_size=options.block_bytes), parse, convert)
         for batch in reader:
             yield pa.table(batch)
     except pa.ArrowInvalid as error:
@@ -169,7 +169,7 @@ def _rows(path: Path, options: TableOptions) -> Iterator[tuple[list[str], int]]:
 
 
 def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> DataError:
-    """The fault that Arrow found, with its line."""
+    """Return the error that Arrow raised, with its line."""
     try:
         header = _header(path, options)
         for cells, line in _rows(path, options):
@@ -210,3 +210,6 @@ def _labels(table: pa.Table, options: TableOptions) -> pa.ListArray:
         return without_blanks(pc.split_pattern(column.cast(pa.string()), options.label_separator))
     cells = as_strings(column, options.label_column).combine_chunks()
     return without_blanks(pc.split_pattern(cells, options.label_separator))
+
+
+FORMATS.register("table")(Format("CSV, TSV or Parquet", TableOptions, fits, read))

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from longtail.data.dataset import TEXT
-from longtail.data.formats.batch import Batch, NumberedOptions, Source, Stream, without_blanks
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import fault, first_line, read_lines
 from longtail.data.names import numbered_names
@@ -30,23 +31,23 @@ class XbertOptions(NumberedOptions):
     """How lines of labels, a tab and a text are read."""
 
     label_separator: Annotated[str, Field(min_length=1)] = ","
-    """What stands between two labels."""
+    """Separator of labels."""
 
 
 def fits(path: Path) -> bool:
-    """Whether the first line has a tab."""
+    """Return whether the first line has a tab."""
     return any("\t" in first_line(file) for file in split_files(path, SUFFIXES).values())
 
 
 def read(path: Path, options: XbertOptions) -> Source:
-    """One split a file."""
+    """Return one split per file."""
     files = need_files(path, SUFFIXES, "train, dev or test.txt")
     splits = {split: Stream(file, _read(file, options)) for split, file in files.items()}
     return Source(splits, **numbered_names(options.label_names, path, ("label_vocab.txt",)))
 
 
-def _read(path: Path, options: XbertOptions) -> Iterator[Batch]:
-    for block in read_lines(path, options.on_bad_utf8):
+def _read(path: Path, options: XbertOptions) -> Iterator[TextBatch]:
+    for block in read_lines(path, options.on_bad_utf8, block_bytes=options.block_bytes):
         blank = pc.equal(pc.utf8_trim_whitespace(block.lines), "")
         torn = np.asarray(pc.and_not(pc.invert(pc.match_substring(block.lines, "\t")), blank))
         if torn.any():
@@ -56,4 +57,7 @@ def _read(path: Path, options: XbertOptions) -> Iterator[Batch]:
         cells = pc.split_pattern(lines, "\t", max_splits=1)
         if len(lines):
             texts = pa.table({TEXT: pc.list_element(cells, 1)})
-            yield Batch(texts, without_blanks(pc.split_pattern(pc.list_element(cells, 0), options.label_separator)))
+            yield TextBatch(texts, without_blanks(pc.split_pattern(pc.list_element(cells, 0), options.label_separator)))
+
+
+FORMATS.register("xbert")(Format("lines of labels, a tab and a text", XbertOptions, fits, read))

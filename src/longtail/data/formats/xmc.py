@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from longtail.data.dataset import Split
-from longtail.data.formats.batch import Batch, NumberedOptions, Source, Stream, no_texts, without_blanks
+from longtail.data.formats.base import FORMATS, Format
+from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, no_texts, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import Lines, fault, first_line, read_lines
 from longtail.data.names import numbered_names
@@ -37,30 +38,30 @@ class XmcOptions(NumberedOptions):
 
 
 def fits(path: Path) -> bool:
-    """Whether the first line holds three numbers."""
+    """Return whether the first line is three numbers."""
     return any(_HEADER.fullmatch(first_line(file)) for file in split_files(path, SUFFIXES).values())
 
 
 def fits_svmlight(path: Path) -> bool:
-    """Whether the first line holds labels and feature:value pairs."""
+    """Return whether the first line is labels and feature:value pairs."""
     lines = [first_line(file) for file in split_files(path, SUFFIXES).values()]
     return any(re.match(rf"(\d+(,\d+)*)?[ \t]*\b\d+:{_NUMBER}([ \t]|$)", line) for line in lines)
 
 
 def read(path: Path, options: XmcOptions) -> Source:
-    """Splits of files whose first line counts texts, features and labels."""
+    """Return splits of files whose first line counts texts, features and labels."""
     return _source(path, options, has_header=True)
 
 
 def read_svmlight(path: Path, options: XmcOptions) -> Source:
-    """Splits of files without such a line."""
+    """Return splits of files without such a line."""
     return _source(path, options, has_header=False)
 
 
 def write(split: Split, path: Path, header: bool = True) -> None:
-    """Write features and label numbers; the ids of the labels are not in the file."""
+    """Write features and label numbers; label ids are not written."""
     if split.features is None:
-        raise DataError(f"{path}: only a split with features can be written so; write .jsonl instead")
+        raise DataError(f"{path}: only a split with features can be written in this format; write .jsonl instead")
     features = split.features
     with open(path, "w", encoding="utf-8", newline="\n") as out:
         if header:
@@ -77,9 +78,9 @@ def _source(path: Path, options: XmcOptions, has_header: bool) -> Source:
     return Source(splits, **numbered_names(options.label_names, path))
 
 
-def _read(path: Path, options: XmcOptions, has_header: bool) -> Iterator[Batch]:
+def _read(path: Path, options: XmcOptions, has_header: bool) -> Iterator[TextBatch]:
     n_texts = n_features = n_read = 0
-    for block in read_lines(path, options.on_bad_utf8):
+    for block in read_lines(path, options.on_bad_utf8, block_bytes=options.block_bytes):
         if has_header and block.line == 1:
             n_texts, n_features = _counts(path, block.lines[0].as_py())
             block = Lines(block.lines.slice(1), 2)
@@ -94,11 +95,11 @@ def _counts(path: Path, line: str) -> tuple[int, int]:
     counts = _HEADER.fullmatch(line)
     if counts is None:
         what = f"the first line must hold the numbers of texts, features and labels, got {line[:60]!r}"
-        raise fault(path, 1, f"{what}; read it with format='svmlight' if it has no such line")
+        raise fault(path, 1, f"{what}; read it with `format=svmlight` if it has no such line")
     return int(counts[1]), int(counts[2])
 
 
-def _parse(path: Path, block: Lines, n_features: int | None) -> Batch:
+def _parse(path: Path, block: Lines, n_features: int | None) -> TextBatch:
     lines = pc.replace_substring(block.lines, "\t", " ")
     first = pc.list_element(pc.split_pattern(lines, " ", max_splits=1), 0)
     first = pc.if_else(pc.match_substring(first, ":"), "", first)
@@ -106,17 +107,17 @@ def _parse(path: Path, block: Lines, n_features: int | None) -> Batch:
     features = _features(lines, n_features)
     if features is None:
         raise _line_fault(path, block, n_features)
-    return Batch(no_texts(len(lines)), labels, features)
+    return TextBatch(no_texts(len(lines)), labels, features)
 
 
 def _features(lines: pa.Array, n_features: int | None) -> Any | None:
-    """The pairs of each line as a CSR matrix; None where there is anything else."""
+    """Return the pairs of each line as a CSR matrix; None if there is anything else."""
     import scipy.sparse as sp
 
     words = pc.split_pattern(lines, " ")
     rows = np.repeat(np.arange(len(lines)), np.asarray(pc.list_value_length(words)))
     flat = words.flatten()
-    # The first word of a line holds its labels, unless it is a pair.
+    # The first word of a line is its labels, unless it is a pair.
     is_pair = np.array(pc.not_equal(flat, ""))
     firsts = np.searchsorted(rows, np.arange(len(lines)))
     is_pair[firsts] = np.asarray(pc.match_substring(flat.take(pa.array(firsts)), ":"))
@@ -149,3 +150,7 @@ def _line_fault(path: Path, block: Lines, n_features: int | None) -> DataError:
             if abs(float(value)) > float(np.finfo(np.float32).max):
                 return fault(path, number, f"a value must be a finite number, got {value}")
     return DataError(f"cannot read {path}: a line from {block.line} on is not as it must be")
+
+
+FORMATS.register("xmc")(Format("sparse features with a first line of counts", XmcOptions, fits, read))
+FORMATS.register("svmlight")(Format("sparse features", XmcOptions, fits_svmlight, read_svmlight))

@@ -21,7 +21,7 @@ def chunk_margins(
     row_ptr, row_feature, entry_base, row_entry, entry_child, entry_value,
     n_features, margins,
 ):  # fmt: skip
-    """See reference.beam."""
+    """Do what `reference.beam.chunk_margins` does."""
     n_clusters = len(child_ptr) - 1
     n_texts, width = clusters.shape
     group_ptr = np.zeros(n_clusters + 1, np.int64)
@@ -71,7 +71,7 @@ def chunk_margins_few(
     row_ptr, row_feature, entry_base, row_entry, entry_child, entry_value,
     n_features, margins,
 ):  # fmt: skip
-    """See reference.beam.chunk_margins."""
+    """Do what `reference.beam.chunk_margins` does, for few texts: features are looked up by binary search."""
     for i in range(clusters.shape[0]):
         for j in range(clusters.shape[1]):
             cluster = clusters[i, j]
@@ -104,7 +104,7 @@ def chunk_margins_few(
 
 @kernel
 def keep_best(clusters, scores, offsets, child_ptr, children, margins, weight, power, best, best_scores):
-    """See reference.beam."""
+    """Do what `reference.beam.keep_best` does."""
     k = best.shape[1]
     one, zero = np.float32(1), np.float32(0)
     for i in range(clusters.shape[0]):
@@ -118,13 +118,13 @@ def keep_best(clusters, scores, offsets, child_ptr, children, margins, weight, p
             for c in range(child_ptr[cluster + 1] - first):
                 margin = margins[at + c]
                 if power == 0:
-                    own = -np.log1p(np.exp(-margin)) if margin > 0 else margin - np.log1p(np.exp(margin))
+                    of_margin = -np.log1p(np.exp(-margin)) if margin > 0 else margin - np.log1p(np.exp(margin))
                 else:
-                    own = one
+                    of_margin = one
                     for _ in range(power):
-                        own *= max(zero, one - margin)
-                    own = -own - _HAIR / (one + np.exp(margin))
-                score = inherited + own
+                        of_margin *= max(zero, one - margin)
+                    of_margin = -of_margin - _HAIR / (one + np.exp(margin))
+                score = inherited + of_margin
                 child = children[first + c]
                 if kept == k and (
                     score < best_scores[i, k - 1] or (score == best_scores[i, k - 1] and child > best[i, k - 1])

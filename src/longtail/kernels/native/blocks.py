@@ -9,7 +9,7 @@ from longtail.kernels.native.jit import kernel
 
 @kernel
 def texts_of_clusters(positive_indptr, positive_indices, recalled, n_clusters, text_ptr, texts):
-    """See reference.blocks."""
+    """Do what `reference.blocks.texts_of_clusters` does."""
     last_text = np.full(n_clusters, -1, np.int32)
     filling = len(texts) > 0
     place = text_ptr[:-1].copy()
@@ -34,7 +34,7 @@ def texts_of_clusters(positive_indptr, positive_indices, recalled, n_clusters, t
 
 @kernel
 def fill_targets(texts, member_indptr, member_indices, member_counts, position, first, stop, targets):
-    """See reference.blocks."""
+    """Do what `reference.blocks.fill_targets` does."""
     n_lanes = stop - first
     for row in range(len(texts)):
         for lane in range(targets.shape[1]):
@@ -48,7 +48,7 @@ def fill_targets(texts, member_indptr, member_indices, member_counts, position, 
 
 @kernel
 def prune(weights, order, n_lanes, threshold, out_row, out_lane, out_weight):
-    """See reference.blocks."""
+    """Do what `reference.blocks.prune` does."""
     n = 0
     writing = len(out_lane) > 0
     for row in range(len(order)):

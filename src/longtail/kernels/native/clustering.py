@@ -13,7 +13,7 @@ def split_in_two(
     indptr, indices, values, n_features, n_left, first, second,
     spherical, stop, tolerance, max_passes, side, objectives,
 ):  # fmt: skip
-    """See reference.clustering."""
+    """Do what `reference.clustering.split_in_two` does."""
     n = len(indptr) - 1
     left, right = np.zeros(n_features, np.float32), np.zeros(n_features, np.float32)
     left_sum, right_sum = np.zeros(n_features, np.float32), np.zeros(n_features, np.float32)
@@ -79,7 +79,7 @@ def _advance(centre, total, size, spherical):
 
 @kernel
 def assign_to_centres(indptr, indices, values, centres, n_centres, nearest, similarity):
-    """See reference.clustering."""
+    """Do what `reference.clustering.assign_to_centres` does."""
     out = np.zeros(LANES, np.float32)
     for i in range(len(indptr) - 1):
         best, best_at = np.float32(-np.inf), 0

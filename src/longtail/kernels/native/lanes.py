@@ -1,8 +1,8 @@
 """Sixteen labels at once: a sparse row times sixteen weight columns in one sweep.
 
-Weights of sixteen labels lie side by side, `weights[feature, lane]`, one cache line a feature. A row of
+Weights of sixteen labels lie side by side, `weights[feature, lane]`, one cache line per feature. A row of
 a text then needs one load per non-zero for all sixteen, where label after label would need sixteen
-scattered ones: about 1.5 ns a non-zero for all lanes instead of 2 ns for each (benchmarks/README.md).
+scattered ones: about 1.5 ns per non-zero for all lanes instead of 2 ns for each (benchmarks/README.md).
 numba does not keep such an accumulator in registers, so these two loops are written as LLVM vectors;
 LLVM maps them to whatever width the processor has.
 """
@@ -27,7 +27,7 @@ _LOOSE = ("contract", "reassoc")
 
 
 def _spread(builder: Any, number: Any) -> Any:
-    """A vector with `number` in every lane."""
+    """Return a vector with `number` in every lane."""
     nothing = ir.Constant(_FLOATS, ir.Undefined)
     return builder.shuffle_vector(builder.insert_element(nothing, number, _FIRST), nothing, _ALL_FIRST)
 

@@ -9,7 +9,7 @@ from longtail.kernels.native.jit import kernel
 
 @kernel
 def nearest_rows(indptr, indices, values, ptr, rows, weights, groups, pool_groups, totals, best, best_products):
-    """See reference.nearest."""
+    """Do what `reference.nearest.nearest_rows` does."""
     k = best.shape[1]
     for i in range(len(best)):
         for p in range(indptr[i], indptr[i + 1]):

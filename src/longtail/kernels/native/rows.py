@@ -35,7 +35,7 @@ def gather_rows(indptr, indices, values, rows, local_of, out_indptr, out_indices
 def sum_rows(
     indptr, indices, values, n_columns, group_ptr, group_rows, group_weights, keep, out_indptr, out_indices, out_values
 ):
-    """See reference.rows."""
+    """Do what `reference.rows.sum_rows` does."""
     total = np.zeros(n_columns, np.float32)
     touched = np.empty(n_columns, np.int32)
     seen = np.zeros(n_columns, np.bool_)

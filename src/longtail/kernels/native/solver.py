@@ -22,7 +22,7 @@ _HALF_WORD = np.uint64(32)
 
 @kernel
 def shuffle(order, state):
-    """See reference.solver."""
+    """Do what `reference.solver.shuffle` does."""
     for i in range(len(order) - 1, 0, -1):
         state = state * _MULTIPLIER + _INCREMENT
         j = ((state >> _HALF_WORD) * np.uint64(i + 1)) >> _HALF_WORD
@@ -47,7 +47,7 @@ def solve_squared_hinge(
     indptr, indices, values, targets, text_costs, cost_positive, cost_negative,
     bias, tolerance, max_passes, seed, weights,
 ):  # fmt: skip
-    """See reference.solver."""
+    """Do what `reference.solver.solve_squared_hinge` does."""
     zero, one, half = np.float32(0), np.float32(1), np.float32(0.5)
     n = len(indptr) - 1
     last = len(weights) - 1
@@ -98,7 +98,7 @@ def solve_squared_hinge(
 
 @kernel
 def newton(alpha, cost, square, margin):
-    """See reference.solver."""
+    """Do what `reference.solver.newton` does."""
     flip = alpha > cost / 2
     start, slope = (cost - alpha, -margin) if flip else (alpha, margin)
     z = start if square * cost / 2 + slope < 0 or start < cost / 2 else SHRINK * start
@@ -117,7 +117,7 @@ def solve_logistic(
     indptr, indices, values, targets, text_costs, cost_positive, cost_negative,
     bias, tolerance, max_passes, seed, weights,
 ):  # fmt: skip
-    """See reference.solver. α is kept in double precision: it may come very close to 0 and to c."""
+    """Do what `reference.solver.solve_logistic` does, with α in double precision: it may come very close to 0 and c."""
     n = len(indptr) - 1
     last = len(weights) - 1
     norms = _square_norms(indptr, values, bias)

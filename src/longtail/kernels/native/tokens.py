@@ -33,7 +33,7 @@ def _mix(state, unit):
 
 @kernel
 def _slot_of(term_hash, slots, hashes):
-    """The slot that holds a term, or the free one where it belongs."""
+    """Return the slot that holds a term, or the free one where it belongs."""
     mask = len(slots) - 1
     at = np.int64(term_hash) & mask
     while slots[at] >= 0 and hashes[slots[at]] != term_hash:
@@ -43,7 +43,7 @@ def _slot_of(term_hash, slots, hashes):
 
 @kernel
 def add_terms(new_hashes, n_terms, slots, hashes, ids):
-    """See the reference."""
+    """Do what `reference.tokens.add_terms` does."""
     for i in range(len(new_hashes)):
         slot = _slot_of(new_hashes[i], slots, hashes)
         if slots[slot] < 0:
@@ -56,12 +56,12 @@ def add_terms(new_hashes, n_terms, slots, hashes, ids):
 
 @kernel
 def needs_python(data):
-    """How often İ (C4 B0) and Σ (CE A3) are among these bytes; counting has no branch and runs at memory speed."""
-    found = 0
+    """Return how often İ (C4 B0) and Σ (CE A3) are among these bytes; the loop has no branch, for memory speed."""
+    n = 0
     for at in range(len(data) - 1):
         here, after = data[at], data[at + 1]
-        found += ((here == 0xC4) & (after == 0xB0)) | ((here == 0xCE) & (after == 0xA3))
-    return found
+        n += ((here == 0xC4) & (after == 0xB0)) | ((here == 0xCE) & (after == 0xA3))
+    return n
 
 
 @kernel
@@ -136,7 +136,7 @@ def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, f
 
 @kernel
 def _letters(codes, n_codes, max_words, units, firsts, lasts):
-    """The letters of all words, with a blank at both ends; where each word lies among them; returns how many words."""
+    """Write the letters of all words, each with blanks around it, and where each word lies; return how many words."""
     units[0] = _BLANK
     n_units = 1
     n_words = 0
@@ -229,7 +229,7 @@ def count_terms(
     data, offsets, chart, chars, low, high, numbers, max_words, stop_slots, stop_hashes,
     learn, n_terms, slots, hashes, place, df, tf, ends, letters,
 ):  # fmt: skip
-    """See the reference."""
+    """Do what `reference.tokens.count_terms` does."""
     n_texts = len(offsets) - 1
     longest = 0
     for text in range(n_texts):
@@ -289,7 +289,7 @@ def _sort(keys, n_keys):
 
 @kernel
 def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinear):
-    """See the reference."""
+    """Do what `reference.tokens.weigh` does."""
     n_texts = (len(indptr) - 1) // n_blocks
     longest = 0
     for line in range(len(indptr) - 1):

@@ -1,6 +1,6 @@
 """One level of beam search: score the children of each text's clusters, keep the best.
 
-The weights of a level lie in chunks, one a parent cluster (recipes.md 6.3, MSCM): `row_feature` holds the
+The weights of a level lie in chunks, one per parent cluster (docs/methods/linear.md#chunks): `row_feature` holds the
 sorted features that any child of the cluster uses, and for each of them a run of (child, value) entries.
 A text walks its non-zeros once per cluster, for all children together.
 
@@ -30,7 +30,7 @@ def chunk_margins(
     row_ptr: Any, row_feature: Any, entry_base: Any, row_entry: Any, entry_child: Any, entry_value: Any,
     n_features: int, margins: Any,
 ) -> None:  # fmt: skip
-    """Margins of every text with every child of its clusters; −1 marks an empty place in `clusters`."""
+    """Fill in the margins of every text with every child of its clusters; −1 marks an empty place in `clusters`."""
     for i, row in enumerate(clusters):
         text = np.zeros(n_features)
         text[indices[indptr[i] : indptr[i + 1]]] = values[indptr[i] : indptr[i + 1]]
@@ -46,7 +46,7 @@ def chunk_margins(
 
 
 def log_score(margin: Any, power: int) -> Any:
-    """Log score of a margin: always below 0 and strictly increasing."""
+    """Return the log score of a margin: always below 0 and strictly increasing."""
     margin = np.asarray(margin, np.float64)
     fine = HAIR / (1 + np.exp(margin))
     if power == 0:
@@ -62,13 +62,13 @@ def keep_best(
     best[:] = -1
     best_scores[:] = -np.inf
     for i, row in enumerate(clusters):
-        found: list[tuple[float, int]] = []
+        candidates: list[tuple[float, int]] = []
         for j, cluster in enumerate(row):
             if cluster < 0:
                 continue
             first, last = child_ptr[cluster], child_ptr[cluster + 1]
-            own = log_score(margins[offsets[i, j] : offsets[i, j] + last - first], power)
-            total = (weight * scores[i, j] + own).astype(np.float32)
-            found += [(-float(s), int(c)) for s, c in zip(total, children[first:last], strict=True)]
-        for at, (score, child) in enumerate(sorted(found)[: best.shape[1]]):
+            of_margin = log_score(margins[offsets[i, j] : offsets[i, j] + last - first], power)
+            total = (weight * scores[i, j] + of_margin).astype(np.float32)
+            candidates += [(-float(s), int(c)) for s, c in zip(total, children[first:last], strict=True)]
+        for at, (score, child) in enumerate(sorted(candidates)[: best.shape[1]]):
             best[i, at], best_scores[i, at] = child, -score

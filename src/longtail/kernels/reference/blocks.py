@@ -1,7 +1,7 @@
 """From label clusters to the solver's sixteen lanes and back.
 
 `texts_of_clusters`: the texts that train each cluster: those with a positive in it, and those that recall
-brought to it (`recalled` (n_texts, b), −1 for none). A text is listed once a cluster, texts in order.
+brought to it (`recalled` (n_texts, b), −1 for none). A text is listed once per cluster, texts in order.
 
 `fill_targets`: targets (n_texts, 16) of sixteen neighbouring children of one parent, from the children of
 each text (`member_*`, with how often each counts); `position` says where a child stands in its level.
@@ -24,8 +24,8 @@ def texts_of_clusters(
     """Fill text_ptr (n_clusters + 1,) and, when it is not empty, texts."""
     members: list[list[int]] = [[] for _ in range(n_clusters)]
     for i in range(len(positive_indptr) - 1):
-        own = set(positive_indices[positive_indptr[i] : positive_indptr[i + 1]].tolist())
-        for cluster in sorted(own | set(recalled[i][recalled[i] >= 0].tolist())):
+        positive = set(positive_indices[positive_indptr[i] : positive_indptr[i + 1]].tolist())
+        for cluster in sorted(positive | set(recalled[i][recalled[i] >= 0].tolist())):
             members[cluster].append(i)
     text_ptr[1:] = np.cumsum([len(group) for group in members])
     if len(texts):
@@ -36,7 +36,7 @@ def fill_targets(
     texts: Any, member_indptr: Any, member_indices: Any, member_counts: Any, position: Any, first: int, stop: int,
     targets: Any,
 ) -> None:  # fmt: skip
-    """Lanes first..stop of the level; unused lanes stay 0."""
+    """Fill in the targets of lanes first..stop of the level; unused lanes stay 0."""
     targets[:] = 0
     targets[:, : stop - first] = -1
     for row, text in enumerate(texts):
@@ -49,7 +49,7 @@ def fill_targets(
 def prune(
     weights: Any, order: Any, n_lanes: int, threshold: float, out_row: Any, out_lane: Any, out_weight: Any
 ) -> int:
-    """`out_row` gets the place in `order`, `out_lane` the lane, `out_weight` the weight of each kept entry."""
+    """Return the number of entries; `out_row` gets their places in `order`, `out_lane` lanes, `out_weight` weights."""
     kept = weights[order][:, :n_lanes]
     rows, lanes = np.nonzero(np.abs(kept) >= threshold)
     if len(out_lane):

@@ -29,7 +29,7 @@ def split_in_two(
     indptr: Any, indices: Any, values: Any, n_features: int, n_left: int, first: int, second: int,
     spherical: bool, stop: int, tolerance: float, max_passes: int, side: Any, objectives: Any,
 ) -> int:  # fmt: skip
-    """See the module."""
+    """Fill in the side of each row and the objective of each pass; return the number of passes."""
     n = len(indptr) - 1
     rows = sp.csr_matrix((values, indices, indptr), shape=(n, n_features))
     squares = float((values.astype(np.float64) ** 2).sum())
@@ -67,7 +67,7 @@ def split_in_two(
 def assign_to_centres(
     indptr: Any, indices: Any, values: Any, centres: Any, n_centres: int, nearest: Any, similarity: Any
 ) -> None:
-    """See the module; `centres` (n_blocks, n_features, lanes) holds lanes centres a block."""
+    """Fill in the nearest centre of each row; `centres` are (n_blocks, n_features, lanes), some lanes unused."""
     n = len(indptr) - 1
     rows = sp.csr_matrix((values, indices, indptr), shape=(n, centres.shape[1]))
     scores = np.concatenate([rows @ block for block in centres], axis=1)[:, :n_centres]

@@ -28,5 +28,5 @@ def nearest_rows(
             span = slice(ptr[indices[p]], ptr[indices[p] + 1])
             products[rows[span]] += values[p] * weights[span]
         allowed = np.flatnonzero(pool_groups != groups[i]) if groups[i] >= 0 else np.arange(len(totals))
-        found = allowed[np.argsort(-products[allowed], kind="stable")][: best.shape[1]]
-        best[i, : len(found)], best_products[i, : len(found)] = found, products[found]
+        nearest = allowed[np.argsort(-products[allowed], kind="stable")][: best.shape[1]]
+        best[i, : len(nearest)], best_products[i, : len(nearest)] = nearest, products[nearest]

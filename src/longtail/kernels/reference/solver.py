@@ -40,7 +40,7 @@ def solve_squared_hinge(
     indptr: Any, indices: Any, values: Any, targets: Any, text_costs: Any, cost_positive: Any, cost_negative: Any,
     bias: float, tolerance: float, max_passes: int, seed: int, weights: Any,
 ) -> int:  # fmt: skip
-    """See the module."""
+    """Minimise the squared hinge loss; return the number of passes."""
     n = len(indptr) - 1
     used, sign, costs = _problem(targets, text_costs, cost_positive, cost_negative)
     diagonal = np.where(used, 0.5 / np.where(used, costs, 1), 0)
@@ -71,7 +71,10 @@ def solve_logistic(
     indptr: Any, indices: Any, values: Any, targets: Any, text_costs: Any, cost_positive: Any, cost_negative: Any,
     bias: float, tolerance: float, max_passes: int, seed: int, weights: Any,
 ) -> int:  # fmt: skip
-    """See the module. The gradient of a coordinate is log(α / (c − α)) + y·margin, 0 at the answer."""
+    """Minimise the logistic loss; return the number of passes.
+
+    The gradient of a coordinate is log(α / (c − α)) + y·margin, 0 at the answer.
+    """
     n = len(indptr) - 1
     used, sign, costs = _problem(targets, text_costs, cost_positive, cost_negative)
     alphas = START * costs * used
@@ -104,7 +107,7 @@ def solve_logistic(
 
 
 def newton(alpha: float, cost: float, square: float, margin: float) -> float:
-    """The α that solves one coordinate; works on the smaller of α and c − α, where it is well conditioned."""
+    """Return the α that solves one coordinate; works on the smaller of α and c − α, where it is well conditioned."""
     flip = alpha > cost / 2
     start, slope = (cost - alpha, -margin) if flip else (alpha, margin)
     z = start if square * cost / 2 + slope < 0 or start < cost / 2 else SHRINK * start

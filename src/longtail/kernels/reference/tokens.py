@@ -1,6 +1,6 @@
 """Count the terms of texts, and turn counts into TF-IDF: what the compiled kernels must return.
 
-    text -> words or letters -> terms (n-grams) -> 64-bit hashes -> ids and counts, one row a text
+    text -> words or letters -> terms (n-grams) -> 64-bit hashes -> ids and counts, one row per text
     ids and counts -> features, tf × idf, each block and then each row of length 1
 
 Terms are numbered as they first appear. A hash is folded from units: a word's from its letters, a word
@@ -27,13 +27,13 @@ MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 def mix(state: int, unit: int) -> int:
-    """One step of the hash."""
+    """Return the state after one step of the hash."""
     state = (state ^ unit) * MULTIPLIER % (1 << 64)
     return state ^ (state >> 32)
 
 
 def fold(units: Iterable[int]) -> int:
-    """The hash of some units."""
+    """Return the hash of some units."""
     return reduce(mix, units, SEED)
 
 
@@ -55,12 +55,12 @@ def add_terms(new_hashes: Any, n_terms: int, slots: Any, hashes: Any, ids: Any) 
 
 
 def needs_python(data: Any) -> int:
-    """How often the letters that only Python can lower-case are among these bytes."""
+    """Return how often the letters that only Python can lower-case are among these bytes."""
     return sum(data.tobytes().count(letter.encode()) for letter in CONTEXT)
 
 
 def words_of(text: str, numbers: bool, max_words: int) -> list[str]:
-    """Runs of at least two word characters; with `numbers`, every run of digits is the word `0`."""
+    """Return runs of at least two word characters; with `numbers`, every run of digits is the word `0`."""
     runs = re.findall(r"\w+", text)
     if numbers:
         runs = ["0" if re.fullmatch(r"\d+", run) else run for run in runs]
@@ -68,7 +68,7 @@ def words_of(text: str, numbers: bool, max_words: int) -> list[str]:
 
 
 def word_terms(words: Sequence[str], low: int, high: int) -> Iterator[tuple[str, int]]:
-    """N-grams of words, each with its hash."""
+    """Yield n-grams of words, each with its hash."""
     for first in range(len(words)):
         for n in range(low, high + 1):
             if first + n <= len(words):
@@ -77,7 +77,7 @@ def word_terms(words: Sequence[str], low: int, high: int) -> Iterator[tuple[str,
 
 
 def letter_terms(words: Sequence[str], low: int, high: int) -> Iterator[tuple[str, int]]:
-    """N-grams of letters inside words with a blank at both ends; a word shorter than `low` counts once."""
+    """Yield n-grams of letters inside words with a blank at both ends; a word shorter than `low` counts once."""
     for word in words:
         letters = f" {word} "
         for first in range(len(letters)):
@@ -102,10 +102,10 @@ def count_terms(
     n_terms, slots, hashes    table of the terms: slots (-1, or an id), and the hash of each id
     df, tf                    texts with the term, and its occurrences
     ends, letters             all terms in UTF-8, and where each ends
-    place                     scratch, one number a term
+    place                     scratch, one number per term
 
     With `learn`, new terms are added to the table, else they are dropped. Fewer rows than texts come back where
-    `hashes` was full, or `letters` had no room for 4 bytes a character of a term. Some terms of the text that
+    `hashes` was full, or `letters` had no room for 4 bytes per character of a term. Some terms of the text that
     found no room may be in the table, but the text is not counted.
     """
     lowercase = chart[ord("A")] & CODE == ord("a")
@@ -116,13 +116,13 @@ def count_terms(
         text = data[start:end].tobytes().decode()
         text = text.lower() if lowercase else text
         if chars:
-            found = letter_terms(text.split()[:max_words], low, high)
+            terms = letter_terms(text.split()[:max_words], low, high)
         else:
             words = words_of(text, numbers, max_words)
             words = [word for word in words if fold([fold(map(ord, word))]) not in stop]
-            found = word_terms(words, low, high)
+            terms = word_terms(words, low, high)
         row: Counter[int] = Counter()
-        for term, term_hash in found:
+        for term, term_hash in terms:
             if term_hash not in known and learn:
                 at = int(ends[len(known) - 1]) if known else 0
                 if len(known) == len(hashes) or at + 4 * len(term) > len(letters):
@@ -154,7 +154,7 @@ def _counted(
 def weigh(
     indptr: Any, ids: Any, counts: Any, n_blocks: int, new_ids: Any, starts: Any, idf: Any, weights: Any, sublinear: Any
 ) -> tuple[Any, Any, Any]:
-    """Counts to TF-IDF: (indptr, indices, values), features ascending, rows of length 1.
+    """Turn counts into TF-IDF: (indptr, indices, values), features ascending, rows of length 1.
 
     indptr, ids, counts   counted terms, all texts of block 0, then all texts of block 1, ...: (n_blocks * n_texts + 1,)
     new_ids               feature of each term, -1 if dropped, block after block; empty where ids are features

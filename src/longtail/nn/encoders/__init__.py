@@ -1,1 +1,1 @@
-"""One file an encoder; `base` says what they have in common."""
+"""Encoders, one per file; `base` has what they share."""

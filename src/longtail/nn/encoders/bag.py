@@ -14,12 +14,12 @@ import torch
 from pydantic import Field, NonNegativeInt
 from torch import Tensor, nn
 
-from longtail.nn.encoders.base import lengths_of
+from longtail.nn.encoders.base import ENCODERS, lengths_of
 from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
 from longtail.nn.rows import RowTable, bag_sums
 
 _PRIME = 116_049_371
-"""Times an id below 2^24 it fits into 64 bits with room to spare."""
+"""Its product with an id below 2^24 fits in 64 bits."""
 
 
 class BagOptions(WordEncoderOptions):
@@ -30,12 +30,12 @@ class BagOptions(WordEncoderOptions):
     n_buckets: NonNegativeInt = 0
     """Vectors for pairs of neighbouring words, shared by hash; 0 leaves pairs out."""
     divisor: Literal["count", "root"] = "count"
-    """The sum of a text's vectors is divided by how many there are, or by the root of that, which lets longer texts say
-    more."""
+    """Divide the sum of a text's vectors by their number, or by its root, which gives longer texts longer vectors."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the numbers of a text's vector that is dropped in training."""
 
 
+@ENCODERS.register("bag")
 class Bag(WordEncoder):
     """Mean of word vectors."""
 
@@ -48,16 +48,16 @@ class Bag(WordEncoder):
             self.embedding = RowTable(self.tokeniser.n_ids, self.word_width)
         self.pairs: RowTable | None = None
         if self.options.n_buckets:
-            # Small, so that a pair that was never trained hardly blurs the mean.
+            # Small, so that an untrained pair hardly changes the mean.
             self.pairs = RowTable(self.options.n_buckets, self.word_width, 1 / self.word_width)
 
     def tables(self) -> dict[str, RowTable]:
-        """See `Encoder.tables`."""
-        found = {"words": self.embedding, "pairs": self.pairs}
-        return {name: table for name, table in found.items() if isinstance(table, RowTable)}
+        """Return the tables that train themselves, by name."""
+        tables = {"words": self.embedding, "pairs": self.pairs}
+        return {name: table for name, table in tables.items() if isinstance(table, RowTable)}
 
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """One vector a text."""
+        """Return one vector per text."""
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
         total, count = _sums(self.embedding, ids, real), lengths_of(ids, mask)
         if self.pairs is not None and ids.shape[1] > 1:

@@ -17,7 +17,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from longtail.nn.encoders.base import lengths_of
+from longtail.nn.encoders.base import ENCODERS, lengths_of
 from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
 
 
@@ -27,21 +27,22 @@ class CNNOptions(WordEncoderOptions):
     kind: Literal["cnn"] = "cnn"
     """Which encoder this is."""
     heights: tuple[PositiveInt, ...] = Field((2, 4, 8), min_length=1)
-    """How many words filters span."""
+    """Widths of filters in words."""
     n_filters: PositiveInt = 128
     """Filters of each height."""
     stride: PositiveInt = 1
-    """Words from one window to the next."""
+    """Step from one window to the next, in words."""
     slots: PositiveInt = 8
-    """Equal parts of a text; of each, a filter's highest number is kept."""
+    """Equal parts of a text; the maximum of each filter over each part is kept."""
     bottleneck: PositiveInt | None = 512
-    """Units of the ReLU layer that is the text's vector; None leaves it out."""
+    """Units of the ReLU layer that gives the text vector; None leaves it out."""
     dropout_words: float = Field(0.25, ge=0, lt=1)
     """Share of the numbers of word vectors that is dropped in training."""
     dropout: float = Field(0.5, ge=0, lt=1)
     """Share of the pooled numbers that is dropped in training."""
 
 
+@ENCODERS.register("cnn")
 class CNN(WordEncoder):
     """Filters over words, dynamic max pooling, and a bottleneck."""
 
@@ -59,7 +60,7 @@ class CNN(WordEncoder):
             self.bottleneck, self.width = nn.Linear(self.width, options.bottleneck), options.bottleneck
 
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """One vector a text."""
+        """Return one vector per text."""
         words = self.dropout_words(self.vectors_of(ids, mask)).transpose(1, 2)  # (B, word_width, T)
         lengths = lengths_of(ids, mask)
         pooled = []
@@ -75,9 +76,9 @@ class CNN(WordEncoder):
 
 
 def slot_maxima(values: Tensor, lengths: Tensor, slots: int) -> Tensor:
-    """Maxima (B, F, slots) of (B, F, W) over equal parts of the first `lengths` (B,) places of each row.
+    """Return maxima (B, F, slots) of `values` (B, F, W) over equal parts of the first `lengths` (B,) places of rows.
 
-    As adaptive max pooling of each row alone: part j goes from floor(j n / slots) to ceil((j + 1) n / slots).
+    This is adaptive max pooling of each row alone: part j goes from floor(j n / slots) to ceil((j + 1) n / slots).
     """
     n_rows, n_filters, width = values.shape
     part = torch.arange(slots, device=values.device)

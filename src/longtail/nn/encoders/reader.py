@@ -1,13 +1,13 @@
-"""Two readers, of a text and of the labels that may be its own, and what the text makes of these (TReaderXML).
+"""Two readers, one for a text and one for candidate labels, with attention between them (TReaderXML).
 
     text    ids (B, T)        ->  E_x (B, T, d)            ->  reader  ->  O_x (B, T, d)
     scope   ids (B, n · T_y)  ->  E_y (B, T_y, d)          ->  reader  ->  O_y (B, T_y, d)
     both    O_y before O_x (B, T_y + T, d)  ->  masked attention  ->  pooled  ->  bottleneck (B, width)
 
-A reader is self-attention that looks back only, a residual, and self-attention that looks everywhere; each of the two
-has weights of its own. E_y is the mean of the word vectors of all labels of the scope, place by place: of their first
-words, of their second words, … A scope without labels has one learned vector instead. Without a scope, the text is all
-there is: nothing of the second reader is computed (methods.md D.3, D-21 to D-24).
+A reader is causal self-attention, a residual, and full self-attention; each of the two has its own weights. E_y is the
+mean of the word vectors of all labels of the scope, position by position: of their first words, second words, … A
+scope without labels has one learned vector instead. Without a scope, the second reader is not computed
+(docs/methods/treaderxml.md#readers).
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import ConfigError
-from longtail.labels.scope import Scope
+from longtail.neighbours.scope import Scope
+from longtail.nn.encoders.base import ENCODERS
 from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
 from longtail.nn.pretrained import find, load_config, load_tokenizer, load_weights
+from longtail.options import Ablation
 from longtail.persist import Folder
-from longtail.progress import SILENT, Progress
+from longtail.run.run import Run
 from longtail.text.pieces import Pieces
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows
 
 Order = Literal["all", "before", "behind"]
-"""Which other places a place sees."""
+"""Which other positions a position sees."""
 _LONGEST_WAVE = 10_000.0
 _SMALL = 0.02
 
@@ -44,54 +47,55 @@ class ReaderOptions(WordEncoderOptions):
     kind: Literal["reader"] = "reader"
     """Which encoder this is."""
     pieces: str | None = None
-    """An encoder (a folder or a name of the hub) whose word pieces and their vectors are read instead of words: then
-    `words`, and `vectors` but for `trainable`, do not matter."""
+    """An encoder (a folder or a name on the hub) whose word pieces and vectors are used instead of words; `words` and
+    `vectors` are then ignored, except for `vectors.trainable`."""
     layers: tuple[Literal["masked", "full"], ...] = Field(("masked", "full"), max_length=8)
-    """Attention layers of each reader, the first one first; none leaves word vectors as they are."""
-    residual: bool = True
-    """Whether the first layer's output is added to what it read."""
+    """Attention layers of each reader, in order; with none, word vectors are used as they are."""
+    residual: Ablation[bool] = True
+    """Whether the input of the first layer is added to its output."""
     n_heads: PositiveInt = 4
-    """Attention heads; together they are as wide as a word vector, or nearly."""
-    mask: Literal["paper", "fixed"] = "fixed"
-    """`fixed`: masked attention sees what came before. `paper`: what comes behind, as an upper triangular mask says;
-    the text then never sees the scope, which stands before it."""
-    norm: bool = True
-    """Whether each attention layer first scales what it reads to the same size (LayerNorm). The mean over many labels
-    is short beside the vector of a word; the paper has none."""
+    """Attention heads; together they are about as wide as a word vector."""
+    mask: Ablation[Literal["causal", "anticausal"]] = "causal"
+    """`causal`: masked attention sees earlier positions. `anticausal`: later ones (an upper triangular mask); the text
+    then never sees the scope, which stands before it."""
+    norm: Ablation[bool] = True
+    """Whether each attention layer starts with a LayerNorm: the mean over many labels is much shorter than a word
+    vector. The paper has none."""
     positions: Literal["learned", "waves", "none"] = "learned"
-    """How words know their places: learned vectors, sines and cosines, or not at all, as in the paper."""
+    """Position encoding: learned vectors, sines and cosines, or none, as in the paper."""
     scope_words: NonNegativeInt = 4
-    """Words read of a label's name; 0 leaves the second reader out."""
+    """Words read of each label name; 0 leaves the second reader out."""
     pooling: Literal["apart", "pool", "flatten"] = "apart"
-    """How many vectors become one: largest and mean of each number, over the text and over the scope `apart`, or over
-    all places (`pool`), where a text of hundreds of words drowns the few of its scope; or all side by side."""
-    raw: bool = True
-    """Also put the mean of the words' own vectors into a text's vector: attention squashes what it makes of them. The
-    paper has none."""
-    root_weight: float = Field(0.3, ge=0)
-    """Means over a text's words are multiplied with this times the root of how many they are, which lets longer texts
-    say more; 0 leaves means as they are, as in the paper."""
+    """How states become one vector: maximum and mean, over text and scope `apart` or over all positions (`pool`), where
+    a long text outweighs its scope; or all of them concatenated (`flatten`)."""
+    raw: Ablation[bool] = True
+    """Add a projection of the mean word vector to the text vector, because attention ends in a tanh. The paper has
+    none."""
+    root_weight: Ablation[float] = Field(0.3, ge=0)
+    """Multiply means over a text's words by this times the root of their number, which gives longer texts longer
+    vectors; 0 leaves means as they are, as in the paper."""
     bottleneck: PositiveInt = 512
-    """Width of a text's vector."""
+    """Width of a text vector."""
     dropout_words: float = Field(0.2, ge=0, lt=1)
-    """Share of the numbers of word vectors that is dropped in training."""
+    """Dropout of word vectors."""
 
     def scope_fault(self) -> str:
-        """See `EncoderOptions.scope_fault`."""
+        """Return why a scope cannot be read with these options; empty if it can."""
         return "" if self.scope_words else "scope_words must be at least 1 to read a label scope, got 0"
 
 
+@ENCODERS.register("reader")
 class Reader(WordEncoder):
     """Two readers with attention between them."""
 
     options_class: ClassVar[type[WordEncoderOptions]] = ReaderOptions
     tokeniser: Any
     origin: dict[str, Any] | None = None
-    """Of whose pieces it is, if of any."""
+    """Where the word pieces come from, if it reads pieces."""
 
     def _build(self) -> None:
         options, d = self.options, self.word_width
-        back: Order = "before" if options.mask == "fixed" else "behind"
+        back: Order = "before" if options.mask == "causal" else "behind"
         self.text = _Side(options, d, self.tokeniser.max_tokens, back)
         self.interaction = Attention(d, options.n_heads, back, options.norm)
         n_places = options.scope_words + self.tokeniser.max_tokens
@@ -106,7 +110,7 @@ class Reader(WordEncoder):
                 self.scope_bottleneck = nn.Linear(2 * d, options.bottleneck, bias=False)
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
-        """See `Encoder.with_scope`: the first words of each label's name, as many places a label, in a second input."""
+        """Return texts with a second input: the first `scope_words` words of each label name, padded."""
         n = self.options.scope_words
         if self.options.scope_fault():
             raise ConfigError(f"encoder.{self.options.scope_fault()}")
@@ -116,17 +120,17 @@ class Reader(WordEncoder):
         return replace(tokens, scope=TokenRows(ids, scope.ptr * n))
 
     def forward(self, ids: Tensor, mask: Tensor | None, scope: Tensor | None = None) -> Tensor:
-        """See `Encoder.forward`; `scope` (B, S) are the words of the labels of each text's scope."""
+        """Return one vector per text; `scope` (B, S) are the words of the labels of each text's scope."""
         vectors = self.vectors_of(ids, mask)
         states = self.text(vectors, mask)
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
-        found = self._both(states, mask, real, scope)
+        pooled = self._both(states, mask, real, scope)
         if self.raw is not None:
-            found = found + self.raw(_mean(self.text.dropout(vectors), real, self.options.root_weight))
-        return found
+            pooled = pooled + self.raw(_mean(self.text.dropout(vectors), real, self.options.root_weight))
+        return pooled
 
     def _both(self, states: Tensor, mask: Tensor | None, real: Tensor, scope: Tensor | None) -> Tensor:
-        """What the text's states and the scope make together, (B, width)."""
+        """Return text states and scope, read together and pooled, (B, width)."""
         n_words = states.shape[1]
         if scope is None:
             return self._pooled(self.interaction(states, mask), real, n_words)
@@ -137,49 +141,49 @@ class Reader(WordEncoder):
         return self._pooled(self.interaction(states, real), real, n_words)
 
     def scope_vectors(self, scope: Tensor) -> tuple[Tensor, Tensor]:
-        """E_y (B, T_y, d), and which of its places have a word (B, T_y): the first ones, at least one."""
+        """Return E_y (B, T_y, d), and which of its positions have a word (B, T_y): the first ones, at least one."""
         n, pad = self.options.scope_words, self.tokeniser.pad_id
         scope = functional.pad(scope, (0, -scope.shape[1] % n), value=pad).view(len(scope), -1, n)
-        found = scope != pad  # (B, n_labels, T_y)
-        counts = found.sum(1)
-        vectors = (self.embedding(scope) * found[..., None]).sum(1) / counts.clamp(min=1)[..., None]
+        is_word = scope != pad  # (B, n_labels, T_y)
+        counts = is_word.sum(1)
+        vectors = (self.embedding(scope) * is_word[..., None]).sum(1) / counts.clamp(min=1)[..., None]
         first = torch.arange(n, device=scope.device) == 0
         empty = (counts[:, :1] == 0) & first  # (B, T_y)
         vectors = torch.where(empty[..., None], self.nothing.to(vectors.dtype), vectors)
         return vectors, (counts > 0) | empty
 
     def _pooled(self, states: Tensor, real: Tensor, n_words: int) -> Tensor:
-        """States (B, T_y + T, d), the first ones of the scope if there is one -> (B, width)."""
-        n_scope, how = states.shape[1] - n_words, self.options.pooling
-        if how == "flatten":
+        """Return states (B, T_y + T, d), those of the scope first, as one vector per text (B, width)."""
+        n_scope, pooling = states.shape[1] - n_words, self.options.pooling
+        if pooling == "flatten":
             ahead = self.options.scope_words - n_scope
             behind = self.bottleneck.in_features // self.word_width - ahead - states.shape[1]
             known = states * real[..., None]
             return cast(Tensor, self.bottleneck(functional.pad(known, (0, 0, ahead, behind)).flatten(1)))
-        start = n_scope if how == "apart" else 0
-        made: Tensor = self.bottleneck(_summary(states[:, start:], real[:, start:], self.options.root_weight))
-        return made + self.scope_bottleneck(_summary(states[:, :start], real[:, :start])) if start else made
+        start = n_scope if pooling == "apart" else 0
+        text: Tensor = self.bottleneck(_summary(states[:, start:], real[:, start:], self.options.root_weight))
+        return text + self.scope_bottleneck(_summary(states[:, :start], real[:, :start])) if start else text
 
     @classmethod
-    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
-        """See `Encoder.create`."""
+    def create(cls, options: Any, texts: TextReadings, seed: int = 0, run: Run | None = None) -> Self:
+        """Return a new encoder of the words of `texts`, or of the word pieces that options name."""
         if options.pieces is None:
-            return super().create(options, texts, seed, progress)
-        found = find(options.pieces)
-        tokeniser = _pieces(found, options)
-        vectors = load_weights(found, add_pooling_layer=False)[0].get_input_embeddings().weight.data
+            return super().create(options, texts, seed, run)
+        pretrained = find(options.pieces)
+        tokeniser = _pieces(pretrained, options)
+        vectors = load_weights(pretrained, add_pooling_layer=False)[0].get_input_embeddings().weight.data
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             encoder = cls(options, tokeniser, vectors.shape[1])
         n = min(len(vectors), tokeniser.n_ids)
         encoder.embedding.weight.data[:n] = vectors[:n]
         encoder.embedding.weight.data[tokeniser.pad_id] = 0
-        encoder.n_found, encoder.origin = n, {"name": options.pieces, "source": found.source}
+        encoder.n_found, encoder.origin = n, {"name": options.pieces, "source": pretrained.source}
         return encoder
 
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
-        """See `Encoder.restore`."""
+        """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
         if options.pieces is None:
             return super().restore(options, facts, folder, name)
         tokeniser: Any = Pieces.load(folder, f"{name}-tokeniser")
@@ -189,24 +193,24 @@ class Reader(WordEncoder):
 
     @classmethod
     def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
-        """See `Encoder.outline`."""
+        """Return the shape without weights, for estimating costs."""
         if options.pieces is None:
             return super().outline(options, texts, n_texts)
-        found = find(options.pieces)
-        config = load_config(found)
+        pretrained = find(options.pieces)
+        config = load_config(pretrained)
         width = int(getattr(config, "embedding_size", None) or config.hidden_size)
         with torch.device("meta"):
-            return cls(options, _pieces(found, options), width)
+            return cls(options, _pieces(pretrained, options), width)
 
     def facts(self) -> dict[str, Any]:
-        """See `Encoder.facts`."""
+        """Return what `restore` needs beside options and weights."""
         if self.origin is None:
             return super().facts()
         return {"origin": self.origin, "n_found": self.n_found, "word_width": self.word_width}
 
 
 class _Side(nn.Module):
-    """One reader: places for its words, and attention layers."""
+    """One reader: position encoding and attention layers."""
 
     def __init__(self, options: ReaderOptions, width: int, n_places: int, back: Order) -> None:
         super().__init__()
@@ -220,7 +224,7 @@ class _Side(nn.Module):
             nn.init.normal_(self.places.weight, std=_SMALL)
 
     def placed(self, vectors: Tensor) -> Tensor:
-        """Word vectors (B, T, d) that know their places."""
+        """Return word vectors (B, T, d) with positions added."""
         n, width = vectors.shape[1:]
         if self.places is not None:
             at = torch.arange(n, device=vectors.device).clamp(max=self.places.num_embeddings - 1)
@@ -228,16 +232,16 @@ class _Side(nn.Module):
         return vectors + waves(n, width, vectors.device) if self.kind == "waves" else vectors
 
     def forward(self, vectors: Tensor, mask: Tensor | None) -> Tensor:
-        """Word vectors (B, T, d) -> O (B, T, d); padding is behind all words."""
+        """Return O (B, T, d) from word vectors (B, T, d); padding comes after all words."""
         states: Tensor = self.dropout(self.placed(vectors))
         for number, layer in enumerate(self.layers):
-            made = layer(states, None if layer.order == "before" else mask)  # who looks back never sees padding
-            states = states + made if self.residual and number == 0 else made
+            attended = layer(states, None if layer.order == "before" else mask)  # causal attention never sees padding
+            states = states + attended if self.residual and number == 0 else attended
         return states
 
 
 class Attention(nn.Module):
-    """Self-attention of several heads: tanh(heads side by side · W)."""
+    """Multi-head self-attention: tanh(concatenated heads · W)."""
 
     def __init__(self, width: int, n_heads: int, order: Order, norm: bool = False) -> None:
         super().__init__()
@@ -250,18 +254,19 @@ class Attention(nn.Module):
         self.outer = nn.Linear(inner, width, bias=False)
 
     def forward(self, states: Tensor, real: Tensor | None) -> Tensor:
-        """(B, T, d) -> (B, T, d); `real` is false where places are padding."""
+        """Return new states (B, T, d); `real` is false at padding."""
         n_texts, n = states.shape[:2]
-        parts = self.inner(self.norm(states)).view(n_texts, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
-        heads = attend(parts[0], parts[1], parts[2], self.order, real)
-        made: Tensor = self.outer(heads.transpose(1, 2).flatten(2)).tanh()
-        return made
+        projected = self.inner(self.norm(states)).view(n_texts, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        queries, keys, values = projected
+        heads = attend(queries, keys, values, self.order, real)
+        attended: Tensor = self.outer(heads.transpose(1, 2).flatten(2)).tanh()
+        return attended
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Tensor | None) -> Tensor:
-    """Attention (B, h, T, d_k) of places to each other; each sees itself, and of real ones those that `order` says.
+    """Return attention (B, h, T, d_k); each position sees itself and the real positions that `order` allows.
 
-    That it sees itself gives numbers also to places that see nothing else: padding, or all of an empty text.
+    Seeing itself gives finite numbers to positions that see nothing else: padding, or all of an empty text.
     """
     if real is None and order != "behind":
         return functional.scaled_dot_product_attention(queries, keys, values, is_causal=order == "before")
@@ -275,13 +280,13 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, order: Order, real: Te
 
 
 def _summary(states: Tensor, real: Tensor, root_weight: float = 0.0) -> Tensor:
-    """Largest and mean of real places: (B, T, d) -> (B, 2 d)."""
-    most = states.masked_fill(~real[..., None], -1.0).amax(1)  # they are all above −1
+    """Return maximum and mean over real positions: (B, T, d) -> (B, 2 d)."""
+    most = states.masked_fill(~real[..., None], -1.0).amax(1)  # a tanh is above −1
     return torch.cat([most, _mean(states, real, root_weight)], 1)
 
 
 def _mean(states: Tensor, real: Tensor, root_weight: float = 0.0) -> Tensor:
-    """Mean of real places, as `root_weight` has it: (B, T, d) -> (B, d)."""
+    """Return the mean over real positions, scaled by `root_weight`: (B, T, d) -> (B, d)."""
     weight = real[..., None].to(states.dtype)
     count = weight.sum(1).clamp(min=1)
     mean = (states * weight).sum(1) / count
@@ -289,14 +294,14 @@ def _mean(states: Tensor, real: Tensor, root_weight: float = 0.0) -> Tensor:
 
 
 def waves(n: int, width: int, device: torch.device) -> Tensor:
-    """Sines and cosines of places (n, width), from short waves to long ones."""
+    """Return sines and cosines of positions (n, width), from short to long wavelengths."""
     slowness = torch.arange(0, width, 2, device=device) * (-math.log(_LONGEST_WAVE) / width)
     angles = torch.arange(n, device=device)[:, None] * slowness.exp()
     return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)[:, :width]
 
 
-def _pieces(found: Any, options: ReaderOptions) -> Any:
-    tokenizer = load_tokenizer(found)
+def _pieces(pretrained: Any, options: ReaderOptions) -> Any:
+    tokenizer = load_tokenizer(pretrained)
     pad = tokenizer.pad_token_id
     limit = options.tokens.max_tokens
     return Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, tokenizer.cls_token_id)

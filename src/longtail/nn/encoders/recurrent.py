@@ -1,14 +1,14 @@
-"""One LSTM over a batch, as fast as a GPU has it and without losing its gradients.
+"""One LSTM over a batch, with the fastest kernel of a GPU and without losing gradients.
 
     inputs (B, T, d)  ->  states (B, T, hidden)
 
-In mixed precision torch computes an LSTM on a GPU in float16, also where bfloat16 was asked for. A loss that is a mean
-over texts sends gradients below float16's smallest numbers back into it. So they are multiplied by a power of two on
-their way in, such that the largest is about an eighth (sums over all words must stay below 65,504), and divided by it
-on their way out: to inputs and weights.
+In mixed precision torch computes an LSTM on a GPU in float16, even if bfloat16 was asked for. Gradients of a loss that
+is a mean over texts underflow in float16. So they are multiplied by a power of two on their way in, such that the
+largest is about an eighth (sums over all words must stay below 65,504), and divided by it on their way out, to inputs
+and weights.
 
-cuDNN keeps the weights of an LSTM on the chip for all steps where numbers are float16, `hidden` and d are multiples of
-128, and a batch is a multiple of 8, at most 128 texts. Inputs and their weights are therefore filled up with zeros.
+cuDNN keeps the weights of an LSTM on the chip for all steps if numbers are float16, `hidden` and d are multiples of
+128, and the batch is a multiple of 8 and at most 128 texts. Inputs and their weights are therefore zero-padded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from torch.autograd.function import once_differentiable
 _ALIGNED = 128
 _LARGEST = 0.125
 _SMALLEST = 1e-30
-"""Gradients below this count as none."""
+"""Gradients below this count as zero."""
 
 
 def states_of(lstm: nn.Module, inputs: Tensor) -> Tensor:
-    """What an LSTM of one layer, batch first, makes of each word; in the number type of large products."""
+    """Return the states of an LSTM of one layer, batch first, in the number type of large products."""
     kind, device = inputs.dtype, inputs.device.type
     mixed = torch.is_autocast_enabled(device)
     kind = torch.get_autocast_dtype(device) if mixed else kind
@@ -38,12 +38,13 @@ def states_of(lstm: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def scaled_states(lstm: nn.Module, inputs: Tensor) -> Tensor:
-    """The same in float32, with inputs filled up and gradients that are scaled inside."""
+    """Return the states in float32, with padded inputs and gradients that are scaled inside the LSTM."""
     scale = _Scale()
     more = -inputs.shape[2] % _ALIGNED
-    given, first, *others = [cast(Tensor, _Out.apply(part, scale)) for part in (inputs, *_weights(lstm))]  # type: ignore[no-untyped-call]
-    made = _run(lstm, F.pad(given, (0, more)), [F.pad(first, (0, more)), *others])
-    return cast(Tensor, _In.apply(made.float(), scale))  # type: ignore[no-untyped-call]
+    tensors = (inputs, *_weights(lstm))
+    entering, first, *others = [cast(Tensor, _Out.apply(tensor, scale)) for tensor in tensors]  # type: ignore[no-untyped-call]
+    states = _run(lstm, F.pad(entering, (0, more)), [F.pad(first, (0, more)), *others])
+    return cast(Tensor, _In.apply(states.float(), scale))  # type: ignore[no-untyped-call]
 
 
 def _run(lstm: nn.Module, inputs: Tensor, weights: list[Tensor]) -> Tensor:
@@ -56,13 +57,13 @@ def _weights(lstm: nn.Module) -> list[Tensor]:
 
 
 class _Scale:
-    """What the gradients of one call are multiplied by; known when they arrive."""
+    """Factor of the gradients of one call; set when they arrive."""
 
     value: Tensor
 
 
 class _In(torch.autograd.Function):
-    """Gradients into the LSTM: scaled up, by what keeps the numbers as they are but for their exponent."""
+    """Scales gradients that enter the LSTM by a power of two, which changes only their exponents."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, scale: _Scale) -> Tensor:
@@ -78,12 +79,12 @@ class _In(torch.autograd.Function):
 
 
 class _Out(torch.autograd.Function):
-    """Gradients out of the LSTM: as they would have been."""
+    """Divides gradients that leave the LSTM by that power of two."""
 
     @staticmethod
-    def forward(ctx: Any, given: Tensor, scale: _Scale) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, scale: _Scale) -> Tensor:
         ctx.scale = scale
-        return given.view_as(given)
+        return tensor.view_as(tensor)
 
     @staticmethod
     @once_differentiable

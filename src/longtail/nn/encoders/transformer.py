@@ -2,8 +2,8 @@
 
     ids (B, T)  ->  hidden states (B, T, d) of the last layers  ->  pooled (B, n_layers · d)
 
-Pooling reads one place (`cls`: where the encoder puts its mark, the last token in XLNet; `first`; `last`), the mean of
-the real tokens, or the encoder's own pooler; of the last layer, or of several side by side, the last one first.
+Pooling takes one position (`cls`: the encoder's summary token, the last one in XLNet; `first`; `last`), the mean of the
+real tokens, or the encoder's own pooler; from the last layer, or from several side by side, the last one first.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError
-from longtail.labels.scope import Scope
-from longtail.log import LOG
-from longtail.nn.encoders.base import Encoder, EncoderOptions, lengths_of
+from longtail.neighbours.scope import Scope
+from longtail.nn.encoders.base import ENCODERS, Encoder, EncoderOptions, lengths_of
 from longtail.nn.encoders.bert_layer import FAMILIES, Runs, shorten
 from longtail.nn.heads.base import working_dtype
 from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
 from longtail.persist import Folder
-from longtail.progress import SILENT, Progress
+from longtail.run.log import LOG
+from longtail.run.run import Run
 from longtail.text.pieces import Pieces
+from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenRows, side_by_side
 
 _NO_LIMIT = 1 << 20
 _SQUARE_MASKS = {"bert", "distilbert", "roberta", "xlm-roberta"}
-"""Architectures that take a mask (B, 1, 1, T) as it is; from (B, T) they would ask the device whether all is true."""
+"""Architectures that take a mask (B, 1, 1, T) as it is; with (B, T) they synchronise to check if all is true."""
 _QUERIES = {"query", "q", "q_lin", "q_proj", "Wqkv"}
-"""What architectures call the projection to queries."""
+"""Names of the projection to queries."""
 _TIME_FIRST = {"xlnet"}
-"""Architectures whose layers pass states on as (T, B, d)."""
+"""Architectures whose layers return states (T, B, d)."""
 
 
 class TransformerOptions(EncoderOptions):
@@ -46,32 +47,33 @@ class TransformerOptions(EncoderOptions):
     kind: Literal["transformer"] = "transformer"
     """Which encoder this is."""
     model: str = DEFAULT
-    """A folder with config, weights and tokenizer, or a name of the hub."""
+    """A folder with config, weights and tokenizer, or a name on the hub."""
     pooling: Literal["cls", "first", "last", "mean", "pooler"] = "cls"
-    """What of the hidden states stands for the text: the encoder's mark, the first or the last token, the mean of all,
-    or its pooler."""
+    """How hidden states become a text vector: the summary token, the first or last token, the mean of all, or the
+    encoder's pooler. Encoders without a pooler (XLNet, DistilBERT, ModernBERT) use their summary token instead."""
     n_layers: PositiveInt = 1
-    """Last layers whose vectors are put side by side."""
+    """Last layers whose vectors are concatenated."""
     dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout inside the encoder; by default what it was trained with."""
+    """Dropout inside the encoder; by default as it was pretrained."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention weights, where an encoder has one of its own for them; by default what it was trained with.
-    On a GPU attention is faster without."""
+    """Dropout of attention weights, for encoders that have a separate one; by default as it was pretrained. On a GPU
+    attention is faster without."""
     trainable_layers: int | None = Field(None, ge=0)
-    """Train only so many of the last layers; by default all."""
+    """Train only this many of the last layers; by default all."""
     checkpointing: bool = False
-    """Compute hidden states again in the backward pass: a third slower, a fraction of the memory."""
+    """Recompute hidden states in the backward pass: a third slower, a fraction of the memory."""
     scope_tokens: PositiveInt = 128
-    """Where a label scope is read behind the text: at most so many of `tokens.max_tokens` are its labels' names."""
+    """Where a label scope is read after the text: how many of `tokens.max_tokens` its label names may take."""
 
     def scope_fault(self, limit: int | None = None) -> str:
-        """See `EncoderOptions.scope_fault`; `limit` are the tokens that the encoder reads, where that is known."""
+        """Return why a scope cannot be read; `limit` is the number of tokens that the encoder reads, if known."""
         limit = limit or self.tokens.max_tokens
         if self.scope_tokens <= limit // 2:
             return ""
         return f"scope_tokens must be at most half of max_tokens ({limit}), got {self.scope_tokens}; lower it"
 
 
+@ENCODERS.register("transformer")
 class Transformer(Encoder):
     """A pretrained encoder with pooling."""
 
@@ -83,7 +85,9 @@ class Transformer(Encoder):
         depth = int(model.config.num_hidden_layers)
         if options.n_layers > depth:
             raise ConfigError(f"encoder.n_layers must be at most {depth} for {options.model}, got {options.n_layers}")
-        self.width = int(model.config.hidden_size) * (1 if options.pooling == "pooler" else options.n_layers)
+        lacks_pooler = options.pooling == "pooler" and getattr(model, "pooler", None) is None
+        self.pooling = "cls" if lacks_pooler else options.pooling
+        self.width = int(model.config.hidden_size) * (1 if self.pooling == "pooler" else options.n_layers)
         sdpa = getattr(model.config, "_attn_implementation", None) == "sdpa"
         self._square = sdpa and model.config.model_type in _SQUARE_MASKS
         pools_first = self._pools_first(tokeniser)
@@ -95,7 +99,7 @@ class Transformer(Encoder):
             if not model.supports_gradient_checkpointing:
                 name = model.config.model_type
                 raise ConfigError(
-                    f"encoder.checkpointing: {name} cannot do that; use training.micro_batch to save memory"
+                    f"encoder.checkpointing: {name} does not support it; use training.micro_batch to save memory"
                 )
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if options.trainable_layers is not None:
@@ -104,50 +108,53 @@ class Transformer(Encoder):
                 layer.requires_grad_(True)
 
     @classmethod
-    def create(cls, options: Any, texts: pa.Table, seed: int = 0, progress: Progress = SILENT) -> Self:
-        """See `Encoder.create`."""
-        found = find(options.model)
-        tokenizer = load_tokenizer(found)
+    def create(cls, options: Any, texts: TextReadings, seed: int = 0, run: Run | None = None) -> Self:
+        """Return a pretrained encoder from a folder or the hub."""
+        pretrained = find(options.model)
+        tokenizer = load_tokenizer(pretrained)
         pooler = options.pooling == "pooler"
-        model, missing = load_weights(found, add_pooling_layer=pooler)
+        model, missing = load_weights(pretrained, add_pooling_layer=pooler)
         lost = sorted(name for name in missing if pooler or "pooler" not in name)
         if lost:
             raise ConfigError(f"encoder.model: {options.model} lacks the weights of {lost[0]} (of {len(lost)} in all)")
-        _set_dropout(model, options.dropout)
-        _set_dropout(model, options.attention_dropout, _of_attention(model))
-        origin = {"name": options.model, "source": found.source}
-        LOG.info("encoder %s from %s", options.model, found.source)
-        return cls(model, _pieces(tokenizer, model, options), options, origin)
+        set_dropout(model, options.dropout)
+        set_dropout(model, options.attention_dropout, is_of_attention(model))
+        origin = {"name": options.model, "source": pretrained.source}
+        LOG.info("encoder %s from %s", options.model, pretrained.source)
+        encoder = cls(model, _pieces(tokenizer, model, options), options, origin)
+        if encoder.pooling != options.pooling:
+            LOG.warning("encoder %s has no pooler: its summary token is used instead (pooling 'cls')", options.model)
+        return encoder
 
     @classmethod
     def outline(cls, options: Any, texts: pa.Table, n_texts: int) -> Self:
-        """See `Encoder.outline`: of an encoder of the hub, only config and tokenizer are fetched."""
-        found = find(options.model)
-        tokenizer, config = load_tokenizer(found), load_config(found)
+        """Return the shape without weights; from the hub only config and tokenizer are fetched."""
+        pretrained = find(options.model)
+        tokenizer, config = load_tokenizer(pretrained), load_config(pretrained)
         with torch.device("meta"):
-            made = cls.from_config(config, options, None)
-        _set_dropout(made.model, options.dropout)
-        _set_dropout(made.model, options.attention_dropout, _of_attention(made.model))
-        made.tokeniser = _pieces(tokenizer, made.model, options)
-        return made
+            encoder = cls.from_config(config, options, None)
+        set_dropout(encoder.model, options.dropout)
+        set_dropout(encoder.model, options.attention_dropout, is_of_attention(encoder.model))
+        encoder.tokeniser = _pieces(tokenizer, encoder.model, options)
+        return encoder
 
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
-        """See `Encoder.restore`."""
+        """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
         from transformers import AutoConfig, AutoModel
 
-        config = dict(facts["config"])
+        saved = dict(facts["config"])
         with quiet():
-            made = AutoConfig.for_model(config.pop("model_type"), **config)
+            config = AutoConfig.for_model(saved.pop("model_type"), **saved)
             try:
-                model = AutoModel.from_config(made, add_pooling_layer=options.pooling == "pooler")
+                model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
             except TypeError:
-                model = AutoModel.from_config(made)
+                model = AutoModel.from_config(config)
         return cls(model, Pieces.load(folder, f"{name}-tokeniser"), options, facts["origin"])
 
     @classmethod
     def from_config(cls, config: Any, options: TransformerOptions, tokeniser: Any) -> Self:
-        """With random weights, from a `transformers` config: for measuring speed."""
+        """Return an encoder with random weights from a `transformers` config, for measuring speed."""
         from transformers import AutoModel
 
         try:
@@ -157,66 +164,66 @@ class Transformer(Encoder):
         return cls(model, tokeniser, options, {"name": "random weights", "source": "a config"})
 
     def facts(self) -> dict[str, Any]:
-        """See `Encoder.facts`."""
+        """Return what `restore` needs beside options and weights."""
         config = self.model.config.to_dict()
         config.pop("_name_or_path", None)
         config["dtype"] = "float32"
         return {"config": config, "origin": self.origin}
 
     def layers(self) -> nn.ModuleList:
-        """The layers, which are all alike."""
+        """Return the equal layers of the encoder."""
         lists = [module for module in self.model.modules() if isinstance(module, nn.ModuleList)]
         return max(lists, key=len)
 
     def packs(self, device: torch.device, kind: torch.dtype | None) -> bool:
-        """See `Encoder.packs`: where the GPU has the kernel for it."""
+        """Return whether it reads packed texts: if the GPU has the kernel for that."""
         halves = device.type == "cuda" and kind is not None and torch.cuda.get_device_capability(device) >= (8, 0)
         return self._packs and halves
 
     def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """See `Encoder.forward`."""
+        """Return one vector per text, padded or packed."""
         if ids.ndim == 1 and mask is not None:
             return self._packed(ids, mask)
         seen = None if mask is None else mask[:, None, None, :] if self._square else mask.long()
-        asked: dict[str, Any] = {"input_ids": ids, "attention_mask": seen}
+        arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": seen}
         if self.tokeniser_.last_type:
             last = (lengths_of(ids, mask) - 1)[:, None]
             types = (torch.arange(ids.shape[1], device=ids.device) == last).long() * self.tokeniser_.last_type
-            asked["token_type_ids"] = types
+            arguments["token_type_ids"] = types
         before, hooks = self._watched()
         try:
             with _same_when_recorded():
-                found = self.model(**asked, return_dict=True)
+                outputs = self.model(**arguments, return_dict=True)
         finally:
             for hook in hooks:
                 hook.remove()
-        if self.options.pooling == "pooler":
-            return cast(Tensor, found.pooler_output)
+        if self.pooling == "pooler":
+            return cast(Tensor, outputs.pooler_output)
         pool = self._pooler(ids, mask)
-        vectors = [pool(state) for state in [found.last_hidden_state, *reversed(before)]]
+        vectors = [pool(state) for state in [outputs.last_hidden_state, *reversed(before)]]
         return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
 
     def _packed(self, ids: Tensor, edges: Tensor) -> Tensor:
-        """Vectors of texts that lie one after the other, known by their first tokens."""
-        parts, layers = self.model.embeddings, self.layers()
+        """Return the vectors of packed texts, from their first tokens."""
+        embeddings, layers = self.model.embeddings, self.layers()
         place = torch.arange(len(ids), device=ids.device, dtype=edges.dtype)
         start = edges[torch.bucketize(place, edges[1:-1], right=True)]
-        position = (place - start).long() + _first_position(parts.position_embeddings)
-        kinds = parts.token_type_embeddings.weight[0]
-        states = parts.word_embeddings(ids) + kinds + parts.position_embeddings(position)
-        states = parts.dropout(parts.LayerNorm(states))
+        position = (place - start).long() + _first_position(embeddings.position_embeddings)
+        kinds = embeddings.token_type_embeddings.weight[0]
+        states = embeddings.word_embeddings(ids) + kinds + embeddings.position_embeddings(position)
+        states = embeddings.dropout(embeddings.LayerNorm(states))
         states = states.to(working_dtype(states))
-        found: list[Tensor] = []
+        by_layer: list[Tensor] = []
         seeds = torch.randint(1 << 31, (len(layers), 2), device=ids.device)
-        runs = [Runs(edges, self.tokeniser.max_tokens, own) for own in seeds]
-        for layer, own in zip(layers, runs, strict=True):
-            states = layer(states, own)
-            found.append(states)
-        before = [state[runs[0].starts] for state in reversed(found[-self.options.n_layers : -1])]
-        return torch.cat([states, *before], 1)[:-1]  # what fills up is no text
+        runs = [Runs(edges, self.tokeniser.max_tokens, pair) for pair in seeds]
+        for layer, layer_runs in zip(layers, runs, strict=True):
+            states = layer(states, layer_runs)
+            by_layer.append(states)
+        before = [state[runs[0].starts] for state in reversed(by_layer[-self.options.n_layers : -1])]
+        return torch.cat([states, *before], 1)[:-1]  # without the padding at the end
 
     def with_scope(self, tokens: TokenRows, scope: Scope) -> TokenRows:
-        """See `Encoder.with_scope`: names behind the text, each after a separator, the likeliest labels first."""
+        """Return texts followed by label names, each after a separator, the most likely labels first."""
         pieces, limit, room = self.tokeniser_, self.tokeniser.max_tokens, self.options.scope_tokens
         fault = self.options.scope_fault(limit)
         if fault:
@@ -226,25 +233,26 @@ class Transformer(Encoder):
         ends = np.concatenate([[0], np.cumsum(names.lengths()[scope.labels] + n_marks)])
         text = np.repeat(np.arange(len(scope)), np.diff(scope.ptr))
         kept = ends[1:] - ends[scope.ptr[:-1]][text] <= room  # whole names
-        given = names.take(scope.labels[kept])
-        marks = TokenRows(np.full(n_marks * len(given), pieces.separator or 0), np.arange(len(given) + 1) * n_marks)
-        given = side_by_side([marks, given])
-        sizes = np.bincount(text[kept], given.lengths(), len(scope)).astype(np.int64)
-        inner = TokenRows(given.ids, np.concatenate([[0], np.cumsum(sizes)]))
-        own, last = tokens.lengths(), tokens.lengths() - pieces.n_after
+        chosen = names.take(scope.labels[kept])
+        marks = TokenRows(np.full(n_marks * len(chosen), pieces.separator or 0), np.arange(len(chosen) + 1) * n_marks)
+        chosen = side_by_side([marks, chosen])
+        sizes = np.bincount(text[kept], chosen.lengths(), len(scope)).astype(np.int64)
+        inner = TokenRows(chosen.ids, np.concatenate([[0], np.cumsum(sizes)]))
+        lengths = tokens.lengths()
+        last = lengths - pieces.n_after
         stop = np.minimum(last, limit - pieces.n_after - sizes)
-        made = side_by_side([tokens.part(0, stop), inner, tokens.part(last, own)])
-        return replace(made, n_cut=max(tokens.n_cut, int(np.count_nonzero(stop < last))))
+        joined = side_by_side([tokens.part(0, stop), inner, tokens.part(last, lengths)])
+        return replace(joined, n_cut=max(tokens.n_cut, int(np.count_nonzero(stop < last))))
 
     def _watched(self) -> tuple[list[Tensor], list[Any]]:
-        """What the layers before the last one give is put into the list, as far as pooling needs it.
+        """Return a list that a forward pass fills with the states pooling needs from earlier layers; and its hooks.
 
-        The library's own way of returning hidden states puts hooks inside layers, which cut compiled code in pieces.
+        The library's own way of returning hidden states puts hooks inside layers, which break compiled code.
         """
         before: list[Tensor] = []
 
-        def keep(module: nn.Module, given: Any, made: Any) -> None:
-            state = made[0] if isinstance(made, tuple) else made
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            state = output[0] if isinstance(output, tuple) else output
             before.append(state.transpose(0, 1) if self.model.config.model_type in _TIME_FIRST else state)
 
         wanted = list(self.layers())[-self.options.n_layers : -1]
@@ -252,18 +260,16 @@ class Transformer(Encoder):
 
     @property
     def tokeniser_(self) -> Pieces:
-        """The tokeniser, with what only word pieces have."""
+        """Return the tokeniser, typed as one of word pieces."""
         return cast(Pieces, self.tokeniser)
 
     def _pools_first(self, tokeniser: Pieces | None) -> bool:
-        """Whether texts are known by their first token; `tokeniser` may come later where only costs are counted."""
-        return self.options.pooling == "first" or (
-            self.options.pooling == "cls" and not (tokeniser is not None and tokeniser.cls_last)
-        )
+        """Return whether the first token gives the text vector; an outline gets its `tokeniser` later."""
+        return self.pooling == "first" or (self.pooling == "cls" and not (tokeniser is not None and tokeniser.cls_last))
 
     def _pooler(self, ids: Tensor, mask: Tensor | None) -> Any:
-        """States (B, T, d) -> (B, d)."""
-        kind = self.options.pooling
+        """Return a function from states (B, T, d) to vectors (B, d)."""
+        kind = self.pooling
         if kind == "cls":
             kind = "last" if self.tokeniser_.cls_last else "first"
         if kind == "first":
@@ -282,7 +288,7 @@ class Transformer(Encoder):
 
 @contextmanager
 def _same_when_recorded() -> Iterator[None]:
-    """While a CUDA graph is recorded, `transformers` 5.17 makes a mask where none is needed: other code, slower."""
+    """Avoid the mask that `transformers` 5.17 makes while a CUDA graph is recorded: it selects slower code."""
     if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
         yield
         return
@@ -290,7 +296,7 @@ def _same_when_recorded() -> Iterator[None]:
 
     masks: Any = transformers.masking_utils
     before = masks.is_tracing
-    masks.is_tracing = lambda *given: False
+    masks.is_tracing = lambda *_: False
     try:
         yield
     finally:
@@ -298,14 +304,14 @@ def _same_when_recorded() -> Iterator[None]:
 
 
 def _pieces(tokenizer: Any, model: Any, options: TransformerOptions) -> Pieces:
-    """The tokeniser of an encoder, with its limit."""
+    """Return the tokeniser of an encoder, with its limit."""
     limit = min(options.tokens.max_tokens, _limit(model))
     pad, mark = tokenizer.pad_token_id, tokenizer.cls_token_id
     return Pieces(tokenizer.backend_tokenizer, limit, 0 if pad is None else pad, mark)
 
 
 def _limit(model: Any) -> int:
-    """Tokens that an encoder can read; positions of RoBERTa and its kin begin behind the padding id."""
+    """Return the number of tokens an encoder can read; RoBERTa's positions start after the padding id."""
     most = int(getattr(model.config, "max_position_embeddings", 0) or 0)
     if most < 1:  # XLNet says -1
         return _NO_LIMIT
@@ -314,12 +320,12 @@ def _limit(model: Any) -> int:
 
 
 def _first_position(table: Any) -> int:
-    """The row of a text's first place in a table of positions."""
+    """Return the row of a text's first token in a table of positions."""
     return 0 if getattr(table, "padding_idx", None) is None else int(table.padding_idx) + 1
 
 
-def _set_dropout(model: Any, share: float | None, modules: Iterable[nn.Module] | None = None) -> None:
-    """Layers of dropout, and shares that attention keeps as plain numbers; in all modules, or in some."""
+def set_dropout(model: Any, share: float | None, modules: Iterable[nn.Module] | None = None) -> None:
+    """Set the dropout of layers, and of attention that keeps it as a number, in all modules or in some."""
     if share is None:
         return
     for module in model.modules() if modules is None else modules:
@@ -329,8 +335,8 @@ def _set_dropout(model: Any, share: float | None, modules: Iterable[nn.Module] |
             setattr(module, name, share)
 
 
-def _of_attention(model: Any) -> Iterator[nn.Module]:
-    """What drops attention weights: in modules that project to queries, beside those projections."""
+def is_of_attention(model: Any) -> Iterator[nn.Module]:
+    """Yield the modules that drop attention weights: those with a projection to queries, and their dropout."""
     for module in model.modules():
         if any(name in _QUERIES for name, _ in module.named_children()):
             yield module

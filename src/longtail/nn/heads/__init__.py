@@ -1,1 +1,1 @@
-"""One file a head; `base` says what they have in common."""
+"""Heads, one per file; `base` has what they share."""

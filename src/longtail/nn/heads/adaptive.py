@@ -1,22 +1,18 @@
-"""Adaptive head: frequent labels at full width, rare ones in narrow tails behind a gate (methods.md B).
+"""Adaptive head: frequent labels at full width, rare ones in narrow tails behind a gate (docs/methods/aplc-xlnet.md).
 
     vectors (B, d) -> linear -> tanh -> dropout = inner (B, d_h)                       the bottleneck
-    inner -> linear -> logits of the frequent labels (B, l_h) and a gate a tail (B, K)  the root
-    (to all logits their log odds in training are added, which are fixed)
+    inner -> linear -> logits of the frequent labels (B, l_h), a gate per tail (B, K)   the root
+    (fixed log odds from training are added to all logits)
     inner -> linear to d_h / q^i -> LayerNorm -> ReLU -> linear -> logits (B_i, l_i)    tail i = 1 … K
 
     p(frequent label) = σ(z)        p(label of tail i) = σ(r_i)·σ(s)
 
-In training a tail sees only the B_i texts that have a label in it; every other text teaches its gate to be shut. Which
-texts those are is found on the host, so that the device never waits. A tail that no text of the batch touches takes no
-part in the step: its parameters have no gradient (data-parallel training must allow for unused parameters).
+In training a tail sees only the B_i texts that have a label in it; every other text trains its gate to stay shut. Which
+texts these are is computed on the host, so that the device never waits. A tail that no text of the batch touches has no
+gradient in that step (data-parallel training must allow for unused parameters).
 
 The product of two sigmoids is never formed. Its logit is t = r + s − log(1 + e^r + e^s), so that −log(1 − p) is
-softplus(t), exact where the product would round to one. All is computed in the type of the parameters (float32), with
-autocast off.
-
-`code` and `fixed` are the same for each switch of this head: the released code clamps logs of rounded probabilities,
-we use the stable form for both.
+softplus(t), exact where the product would round to one. Everything is computed in float32, with autocast off.
 """
 
 from __future__ import annotations
@@ -35,14 +31,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from longtail.errors import ConfigError
-from longtail.labels.buckets import Buckets
+from longtail.labels.buckets import BucketOptions, Buckets, build_buckets
 from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Head
-from longtail.options import Options
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, required
+from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
-
-Mode = Literal["paper", "code", "fixed"]
 
 
 class AdaptiveOptions(Options):
@@ -50,35 +44,39 @@ class AdaptiveOptions(Options):
 
     bottleneck: PositiveInt | None = None
     """Width of the layer between the encoder and the labels. By default as wide as the encoder."""
-    activation: Literal["tanh", "none"] = "tanh"
+    activation: Ablation[Literal["tanh", "none"]] = "tanh"
     """After the bottleneck; the paper names none, the released code has tanh."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """After the bottleneck, in training."""
     shrink: PositiveInt = 2
     """q: tail i is q^i times narrower than the bottleneck."""
-    tails: Mode = "fixed"
-    """`code`, `fixed`: LayerNorm and ReLU between the two matrices of a tail. `paper`: two bare matrices."""
-    gates: Mode = "fixed"
-    """`code`, `fixed`: the gate of a tail where a text has no label learns to be shut. `paper`: it learns nothing."""
-    normaliser: Mode = "fixed"
-    """`code`, `fixed`: the mean over texts of their loss a term. `paper`: one sum of losses over one sum of terms, of
+    tails: Ablation[Literal["normed", "linear"]] = "normed"
+    """Between the two matrices of a tail: LayerNorm and ReLU, or nothing."""
+    gates: Ablation[Literal["always", "touched"]] = "always"
+    """`always`: a gate also learns to stay shut for texts without a label in its tail. `touched`: it learns only from
+    texts with one."""
+    normaliser: Ablation[Literal["per_text", "per_batch"]] = "per_text"
+    """`per_text`: the mean over texts of their loss per term. `per_batch`: the sum of losses over the sum of terms of
     the texts that are computed together (a micro-batch where a batch is cut)."""
-    prior: bool = True
-    """Start from frequencies: the log odds of each label (in a tail: among the texts that touch it) and of each gate
-    are added to what is learned. These are fixed numbers, the layers stay without biases as in the paper. Otherwise
-    epochs go by while thousands of wrong labels a text are pushed down, and the encoder with them."""
-    head_in_root: bool = True
+    prior: Ablation[bool] = True
+    """Add the log odds of each label (in a tail: among the texts that touch it) and of each gate to the logits. These
+    are fixed numbers; the layers have no biases, as in the paper. Without them the first epochs are spent on pushing
+    thousands of wrong labels per text down, and the encoder with them."""
+    head_in_root: Ablation[bool] = True
     """False puts the first bucket into a tail of its own, which is not narrowed (q^0) but otherwise like the others;
     the root then holds gates only."""
 
 
+@HEADS.register("adaptive")
 class Adaptive(Head):
     """Frequent labels in the root, rare ones in tails."""
 
+    options_class = AdaptiveOptions
+
     prior: Tensor
-    """(l_h + K,) what is added to the logits of the root."""
+    """(l_h + K,) Added to the logits of the root."""
     touch: Tensor
-    """(K,) the share of training texts that have a label in each tail, for which it is computed."""
+    """(K,) Share of the training texts with a label in each tail, for which the tail is computed."""
 
     def __init__(self, width: int, buckets: Buckets, options: AdaptiveOptions) -> None:
         super().__init__()
@@ -93,14 +91,20 @@ class Adaptive(Head):
         self.dropout = nn.Dropout(options.dropout)
         self.root = nn.Linear(inner, self.n_root + len(widths), bias=False)
         self.tails = nn.ModuleList(
-            _Tail(inner, narrow, size, options.tails != "paper")
+            _Tail(inner, narrow, size, options.tails == "normed")
             for narrow, size in zip(widths, sizes[len(sizes) - len(widths) :], strict=True)
         )
         self.register_buffer("prior", torch.zeros(self.root.out_features))
         self.register_buffer("touch", torch.ones(len(widths)))
 
-    def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`."""
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: AdaptiveOptions | None = None) -> Adaptive:
+        """Return a new head for text vectors of `width` numbers."""
+        buckets = build_buckets(required(labels.counts, "counts"), BucketOptions())
+        return cls(width, buckets, options or AdaptiveOptions())
+
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Start from how frequent the labels are, and note which share of the texts touches each tail."""
         texts = np.repeat(np.arange(places.n_texts), places.labels_per_text())
         spans = list(pairwise(self.edges.tolist()))[1:]
         touched = [len(np.unique(texts[(places.indices >= start) & (places.indices < stop)])) for start, stop in spans]
@@ -112,30 +116,30 @@ class Adaptive(Head):
         for number, ((start, stop), n_texts) in enumerate(zip(spans, touched, strict=True)):
             self.tails.get_buffer(f"{number}.prior").copy_(torch.from_numpy(log_odds(counts[start:stop], n_texts)))
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """Binary cross-entropy over the labels of the root and of the tails a text touches, and its other gates."""
-        with _autocast_off(vectors):
-            inner, logits, gates = self._root(vectors)
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the binary cross-entropy over root labels, labels of touched tails, and the other gates."""
+        with _autocast_off(inputs.vectors):
+            inner, logits, gates = self._root(inputs.vectors)
             plan = self._plan(targets, inner)
             costs = self._root_costs(logits, targets)
-            if self.options.gates != "paper":
+            if self.options.gates == "always":
                 costs = costs + _softplus(gates).masked_fill(plan.touched, 0).sum(1)
             for number, (rows, inverse, columns) in plan.tails.items():
-                own = self.tails[number](inner.index_select(0, rows))  # (B_i, l_i)
+                tail_logits = self.tails[number](inner.index_select(0, rows))  # (B_i, l_i)
                 gate = gates[:, number].index_select(0, rows)
-                costs = costs.index_add(0, rows, tail_cost(gate, own, inverse, columns))
+                costs = costs.index_add(0, rows, tail_cost(gate, tail_logits, inverse, columns))
             return (costs * plan.weights).sum() * share
 
     @torch.no_grad()
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Probabilities and places of the k best labels, by log p (D-12).
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return probabilities and places of the k best labels, by log p (docs/methods/aplc-xlnet.md#prediction).
 
-        A label is never likelier than its gate, so a tail is computed only for texts whose gate beats their k-th best
-        label so far; that leaves the result as it is. Picking these texts waits for the device once a tail, from the
-        first tail on after k labels were seen. Equal log p: the earlier bucket first, then the larger logit.
+        A label is never more likely than its gate, so a tail is computed only for texts whose gate beats their k-th
+        best label so far; the result is the same. Selecting these texts waits for the device once per tail, from the
+        first tail after k labels were seen. Ties in log p: the earlier bucket first, then the larger logit.
         """
-        with _autocast_off(vectors):
-            inner, logits, gates = self._root(vectors)
+        with _autocast_off(inputs.vectors):
+            inner, logits, gates = self._root(inputs.vectors)
             gates = F.logsigmoid(gates)
             best, places = logits.topk(min(k, self.n_root))
             best = F.logsigmoid(best)
@@ -146,13 +150,13 @@ class Adaptive(Head):
                     continue
                 rows = (gates[:, number] > best[:, -1]).nonzero().squeeze(1)
                 if len(rows):
-                    own, gate = tail(inner[rows]), gates[rows, number]
-                    better, at = _merged(best[rows], places[rows], own, gate, start, k)
+                    tail_logits, gate = tail(inner[rows]), gates[rows, number]
+                    better, at = _merged(best[rows], places[rows], tail_logits, gate, start, k)
                     best, places = best.index_copy(0, rows, better), places.index_copy(0, rows, at)
             return best.exp(), places
 
     def log_scores(self, vectors: Tensor) -> Tensor:
-        """log p of every label (B, n_labels), in the order of places: for references and small label sets."""
+        """Return log p of every label (B, n_labels), by place: for references and small label sets."""
         with _autocast_off(vectors):
             inner, logits, gates = self._root(vectors)
             behind = [
@@ -161,11 +165,11 @@ class Adaptive(Head):
             return torch.cat([F.logsigmoid(logits), *behind], 1)
 
     def group_of(self, name: str) -> str:
-        """The bottleneck learns at its own rate."""
+        """Return the parameter group of a parameter; the bottleneck has its own."""
         return "bottleneck" if name.startswith("bottleneck.") else "head"
 
     def facts(self) -> dict[str, Any]:
-        """Sizes, and what the split saves with these texts."""
+        """Return sizes, and what the buckets save on these texts."""
         inner = self.root.in_features
         touch = None if self.touch.is_meta else self.touch.tolist()  # an outline has no numbers
         return {
@@ -176,21 +180,23 @@ class Adaptive(Head):
         }
 
     def _root(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Inner vectors (B, d_h), logits of the frequent labels (B, l_h), gates (B, K)."""
+        """Return inner vectors (B, d_h), logits of the frequent labels (B, l_h) and gates (B, K)."""
         inner = self.bottleneck(vectors.to(self.bottleneck.weight.dtype))
         inner = self.dropout(torch.tanh(inner) if self.options.activation == "tanh" else inner)
         logits, gates = (self.root(inner) + self.prior).split_with_sizes([self.n_root, len(self.tails)], 1)
         return inner, logits, gates
 
     def _root_costs(self, logits: Tensor, targets: Targets) -> Tensor:
-        """Binary cross-entropy of each text over the frequent labels (B,)."""
+        """Return the binary cross-entropy of each text over the frequent labels (B,)."""
         stop = int(np.searchsorted(targets.host_labels, self.n_root))
         truth = torch.zeros_like(logits)
-        truth[targets.rows[:stop], targets.labels[:stop]] = truth.new_ones(())  # a plain 1 would have to be sent
+        truth[targets.rows[:stop], targets.labels[:stop]] = truth.new_ones(
+            ()
+        )  # a plain 1 would be copied to the device
         return F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(1)
 
     def _plan(self, targets: Targets, like: Tensor) -> _Plan:
-        """Which texts touch which tails, and what each text's costs count; by ids that the host has."""
+        """Return which texts touch which tails, and the weight of each text, from ids on the host."""
         spans = targets.spans(self.edges)[1:]
         ids: list[NDArray[np.int64]] = []
         touched = np.zeros((targets.n_texts, len(spans)), bool)
@@ -201,36 +207,40 @@ class Adaptive(Head):
         weights = self._weights(touched)
         table = _moved(np.column_stack([weights, touched]).astype(np.float32), like.device)
         flat = _moved(np.concatenate([*ids, np.zeros(0, np.int64)]), like.device)
-        parts = flat.split_with_sizes([len(part) for part in ids])
+        on_device = flat.split_with_sizes([len(array) for array in ids])
         tails = {
-            number: (parts[2 * number], parts[2 * number + 1], targets.labels[start:stop] - int(self.edges[number + 1]))
+            number: (
+                on_device[2 * number],
+                on_device[2 * number + 1],
+                targets.labels[start:stop] - int(self.edges[number + 1]),
+            )
             for number, (start, stop) in enumerate(spans)
             if stop > start
         }
         return _Plan(tails, table[:, 1:] > 0, table[:, 0].to(like.dtype))
 
     def _weights(self, touched: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """What the summed cost of each text is multiplied by (B,), from its number of terms n_i."""
-        counted = np.where(touched, np.diff(self.edges)[1:], self.options.gates != "paper")
+        """Return the factor of each text's summed cost (B,), from its number of terms n_i."""
+        counted = np.where(touched, np.diff(self.edges)[1:], self.options.gates == "always")
         terms = self.n_root + counted.sum(1)
-        divisors = terms.sum() if self.options.normaliser == "paper" else terms * len(terms)
+        divisors = terms.sum() if self.options.normaliser == "per_batch" else terms * len(terms)
         weights: NDArray[np.float64] = np.broadcast_to(1 / np.maximum(divisors, 1), terms.shape)
         return weights  # without terms there is no cost either
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a batch computes."""
+    """What is computed for a batch."""
 
     tails: dict[int, tuple[Tensor, Tensor, Tensor]]
-    """For each tail that is touched: its texts (B_i,); then for each of its targets the place of the text among
-    these, and the label's place in the tail."""
+    """By touched tail: its texts (B_i,); for each of its targets the row of the text among these, and the column of the
+    label in the tail."""
     touched: Tensor  # (B, K) bool
     weights: Tensor  # (B,)
 
 
 class _Tail(nn.Module):
-    """Labels of one rare bucket: a narrow layer, then their logits."""
+    """Labels of one rare bucket: a narrow layer, then logits."""
 
     prior: Tensor  # (n_labels,)
 
@@ -242,58 +252,58 @@ class _Tail(nn.Module):
         self.register_buffer("prior", torch.zeros(n_labels))
 
     def forward(self, inner: Tensor) -> Tensor:
-        """Logits (n, n_labels), without the gate."""
+        """Return logits (n, n_labels), without the gate."""
         narrow = self.narrow(inner)
         logits: Tensor = self.labels(narrow if self.norm is None else F.relu(self.norm(narrow)))
         return logits + self.prior
 
 
-def tail_cost(gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Binary cross-entropy of σ(r)·σ(s), summed over a tail: gates (n,), logits (n, l), targets -> costs (n,).
+def tail_cost(gates: Tensor, logits: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Return the binary cross-entropy of σ(r)·σ(s) summed over a tail, (n,), from gates r (n,) and logits s (n, l).
 
-    A target that is given twice counts once.
+    Text `rows[i]` has label `columns[i]`; a target that occurs twice counts once.
     """
-    costs: Tensor = _TailCost.apply(gates, own, rows, columns)  # type: ignore[no-untyped-call]
+    costs: Tensor = _TailCost.apply(gates, logits, rows, columns)  # type: ignore[no-untyped-call]
     return costs
 
 
 class _TailCost(torch.autograd.Function):
-    """With a gradient that is written out: exact everywhere, and nothing is kept for it but the logits."""
+    """Tail cost with an explicit gradient: exact everywhere, and only the logits are kept for it."""
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, own: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        """Costs of each text."""
-        ctx.save_for_backward(gates, own, rows, columns)
-        costs = _softplus(joint_logit(gates[:, None], own))  # −log(1 − p)
-        costs[rows, columns] = _softplus(-gates[rows]) + _softplus(-own[rows, columns])  # −log p
+    def forward(ctx: Any, gates: Tensor, logits: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Return the cost of each text."""
+        ctx.save_for_backward(gates, logits, rows, columns)
+        costs = _softplus(joint_logit(gates[:, None], logits))  # −log(1 − p)
+        costs[rows, columns] = _softplus(-gates[rows]) + _softplus(-logits[rows, columns])  # −log p
         return costs.sum(1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """With t the joint logit: ∂t/∂s = (1 + e^r)/(1 + e^r + e^s) = σ(softplus(r) − s), and so for r."""
-        gates, own, rows, columns = ctx.saved_tensors
+        """Return gradients; with t the joint logit, ∂t/∂s = (1 + e^r)/(1 + e^r + e^s) = σ(softplus(r) − s)."""
+        gates, logits, rows, columns = ctx.saved_tensors
         gate = gates[:, None]
-        by_gate = torch.sigmoid(joint_logit(gate, own))  # p, the derivative by t
-        by_own = torch.sigmoid(_softplus(gate) - own).mul_(by_gate)
-        by_gate.mul_((_softplus(own) - gate).sigmoid_())
-        by_own[rows, columns] = -torch.sigmoid(-own[rows, columns])
+        by_gate = torch.sigmoid(joint_logit(gate, logits))  # p, the derivative by t
+        by_logit = torch.sigmoid(_softplus(gate) - logits).mul_(by_gate)
+        by_gate.mul_((_softplus(logits) - gate).sigmoid_())
+        by_logit[rows, columns] = -torch.sigmoid(-logits[rows, columns])
         by_gate[rows, columns] = -torch.sigmoid(-gates[rows])
-        return grad * by_gate.sum(1), by_own.mul_(grad[:, None]), None, None
+        return grad * by_gate.sum(1), by_logit.mul_(grad[:, None]), None, None
 
 
-def joint_logit(gate: Tensor, own: Tensor) -> Tensor:
-    """The logit of σ(gate)·σ(own): r + s − log(1 + e^r + e^s), ordered so that large numbers never cancel."""
-    low, high = torch.minimum(gate, own), torch.maximum(gate, own)
+def joint_logit(gate: Tensor, logit: Tensor) -> Tensor:
+    """Return the logit of σ(r)·σ(s), r + s − log(1 + e^r + e^s), ordered so that large numbers never cancel."""
+    low, high = torch.minimum(gate, logit), torch.maximum(gate, logit)
     rest = torch.exp(-high.abs()) + torch.exp(low - high.clamp(min=0))
     return low + high.clamp(max=0) - torch.log1p(rest)
 
 
 def tail_widths(inner: int, n_buckets: int, options: AdaptiveOptions) -> list[int]:
-    """Width of each tail, d_h / q^i rounded down."""
+    """Return the width of each tail, d_h / q^i rounded down."""
     first = 1 if options.head_in_root else 0
     widths = [inner // options.shrink**power for power in range(first, n_buckets)]
-    least = 1 if options.tails == "paper" else 2  # a LayerNorm over one number forgets it
+    least = 1 if options.tails == "linear" else 2  # a LayerNorm of one number is constant
     if widths and widths[-1] < least:
         raise ConfigError(
             f"the bottleneck must be at least {least * options.shrink ** (n_buckets - 1)} wide for {n_buckets} buckets "
@@ -303,10 +313,10 @@ def tail_widths(inner: int, n_buckets: int, options: AdaptiveOptions) -> list[in
 
 
 def count_parameters(inner: int, sizes: Sequence[int], options: AdaptiveOptions) -> int:
-    """Parameters of the root and the tails (Eq. 6, and 2·h_i for each LayerNorm); the bottleneck is not counted."""
+    """Return the number of parameters of root and tails (Eq. 6, and 2·h_i per LayerNorm), without the bottleneck."""
     widths = tail_widths(inner, len(sizes), options)
     root, behind = sizes[: len(sizes) - len(widths)], sizes[len(sizes) - len(widths) :]
-    norm = 0 if options.tails == "paper" else 2
+    norm = 0 if options.tails == "linear" else 2
     tails = sum(narrow * (inner + size + norm) for narrow, size in zip(widths, behind, strict=True))
     return inner * (sum(root) + len(widths)) + tails
 
@@ -314,11 +324,11 @@ def count_parameters(inner: int, sizes: Sequence[int], options: AdaptiveOptions)
 def ratios(
     inner: int, sizes: Sequence[int], options: AdaptiveOptions, touch: Sequence[float] | None = None
 ) -> dict[str, float]:
-    """What the split saves beside one dense layer (d_h, n_labels).
+    """Return what buckets save compared with one dense layer (d_h, n_labels).
 
-    `size_ratio` is parameters over dense parameters, smaller is smaller. `compute_ratio` is the bound C0/C = L / (l_h +
-    Σ p_i·l_i/q^i) of B.13, larger is faster; `touch` gives p_i for each tail, the share of texts it is computed for
-    in training, by default 1.
+    `size_ratio` is the number of parameters over the dense layer's. `compute_ratio` is the bound C0/C = L / (l_h +
+    Σ p_i·l_i/q^i) of docs/methods/aplc-xlnet.md#cost, larger is faster; `touch` gives p_i for each tail, the share of
+    texts it is computed for in training, by default 1.
     """
     behind = sizes[1:] if options.head_in_root else sizes
     power = 1 if options.head_in_root else 0
@@ -335,16 +345,16 @@ def ratios(
     return {"size_ratio": size_ratio, "compute_ratio": sum(sizes) / work if work else float("inf")}
 
 
-def _merged(best: Tensor, places: Tensor, own: Tensor, gate: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of those so far and those of a tail that begins at place `start`."""
-    top, at = own.topk(min(k, own.shape[1]))
+def _merged(best: Tensor, places: Tensor, logits: Tensor, gate: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k best of those so far and of a tail with these logits whose first place is `start`."""
+    top, at = logits.topk(min(k, logits.shape[1]))
     scores = torch.cat([best, gate[:, None] + F.logsigmoid(top)], 1)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     return scores[:, :k], torch.cat([places, at + start], 1).gather(1, order[:, :k])
 
 
 def _softplus(logits: Tensor) -> Tensor:
-    """Without the cut at 20 that the library's own has."""
+    """Return log(1 + e^x) without torch's cut-off at 20."""
     return -F.logsigmoid(-logits)
 
 
@@ -353,6 +363,6 @@ def _autocast_off(vectors: Tensor) -> torch.autocast:
 
 
 def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
-    """On the device, without waiting for it."""
-    made = torch.from_numpy(array)
-    return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
+    """Copy to the device without waiting for it."""
+    tensor = torch.from_numpy(array)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Attention of labels to the words of texts, with its gradient written down.
+"""Attention of labels to the words of texts, with an explicit gradient.
 
     S = H Wᵀ (B, T, c)   A = softmax of S over words   P = Aᵀ V (B, c, f)
 
@@ -22,25 +22,25 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """What labels read of a batch."""
+    """The words of a batch, as labels read them."""
 
     states: Tensor  # (B, T, d)
     values: Tensor  # (B, T, f), of the same type
     mask: Tensor | None = None  # (B, T) bool: real words; None: all
 
     def attend(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """A (B, T, c) in the type of the states, and P (B, c, f) in float32; `rows` are of that type too."""
+        """Return A (B, T, c) in the type of the states and P (B, c, f) in float32; `rows` have the states' type."""
         logits = product(self.states, rows.mT)
         if self.mask is not None:
-            # Not minus infinity: a text without words must give numbers.
+            # Not minus infinity: a text without words must give finite numbers.
             logits.masked_fill_(~self.mask[:, :, None], torch.finfo(logits.dtype).min)
         attention = logits.softmax(1).to(self.states.dtype)
         return attention, product(attention.mT, self.values)
 
-    def gradients(self, rows: Tensor, attention: Tensor, found: Tensor, upper: Tensor) -> Gradients:
-        """By the gradient of P, which is `upper` (B, c, f) float32; `attention` and `found` are what `attend` gave."""
+    def gradients(self, rows: Tensor, attention: Tensor, attended: Tensor, upper: Tensor) -> Gradients:
+        """Return gradients from `upper` (B, c, f) float32, that of P; `attention` and `attended` are from `attend`."""
         narrow = upper.to(self.states.dtype)
-        signal = product(self.values, narrow.mT).sub_((upper * found).sum(2)[:, None]).mul_(attention)
+        signal = product(self.values, narrow.mT).sub_((upper * attended).sum(2)[:, None]).mul_(attention)
         signal = signal.to(self.states.dtype)  # dS
         if rows.ndim == 2:
             of_rows = product(signal.flatten(0, 1).T, self.states.flatten(0, 1))
@@ -50,7 +50,7 @@ class Words:
 
 
 class Gradients(NamedTuple):
-    """Of what attention was given, in float32."""
+    """Gradients of the inputs of attention, in float32."""
 
     states: Tensor  # (B, T, d)
     values: Tensor  # (B, T, f)
@@ -58,7 +58,7 @@ class Gradients(NamedTuple):
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """Matrices, or batches of matrices times one or as many: in float32, sums not rounded on a GPU."""
+    """Return the product of matrices or batches of matrices in float32; on a GPU without rounding the sums."""
     if not left.is_cuda or left.dtype == torch.float32:
         return (left @ right).float()
     if left.ndim == right.ndim == 3:

@@ -1,14 +1,16 @@
-"""What every head is: text vectors in, a loss in training, the best labels in use.
+"""Interface of heads: text vectors in; a loss in training, the best labels in use.
 
-    loss(vectors (B, d), targets)  ->  scalar: the mean over texts, with gradients to the vectors and the parameters
-    top_k(vectors, k)              ->  scores (B, k) in 0..1, labels (B, k) int64, best first
+    loss(inputs, targets)  ->  scalar: the mean over texts, with gradients to the vectors and the parameters
+    top_k(inputs, k)       ->  scores (B, k) in 0..1, labels (B, k) int64, best first
 
-A head numbers its labels by place: `order[place]` is the label. Training labels are renumbered once before
-training, so `targets` hold places; `top_k` gives places too. Scores are computed in float32 and ordered by the
-logits (or log scores) behind them, so that saturation makes no ties.
+`HeadInputs` holds the text vectors (B, d) and whatever else some heads read: token states, votes, recalled clusters.
 
-Parameters are trained by the trainer's optimiser, except those that a head trains itself (`step`): a label table that
-is large wants a cheap optimiser, and a gradient that is never held as a whole.
+A head numbers its labels by place: `order[place]` is the label. Training labels are renumbered once before training, so
+`targets` hold places, and `top_k` returns places. Scores are computed in float32 and ordered by their logits (or log
+scores), so that saturated scores make no ties.
+
+The trainer's optimiser trains parameters, except those that a head trains itself (`step`): a large label table needs a
+cheap optimiser and a gradient that is never held as a whole.
 """
 
 from __future__ import annotations
@@ -16,15 +18,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from longtail.errors import ConfigError
+from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
+from longtail.options import Options
+from longtail.registry import Registry
 from longtail.types import LabelMatrix
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from longtail.nn.heads.table import LabelTable
@@ -33,83 +41,171 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """What parts that train themselves are told when the step of a batch is done."""
+    """What parts that train themselves need to know at the end of a training step."""
 
     rates: dict[str, float]
     """Learning rate of each parameter group by name."""
     decay: float = 0.0
-    """Of the labels' weights."""
+    """Weight decay of label weights."""
     encoder_decay: float = 0.0
-    """Of the encoder's."""
+    """Weight decay of the encoder."""
     scale: float = 1.0
-    """What gradients that came through autograd were multiplied with (float16)."""
+    """Factor by which gradients from autograd are too large (float16)."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadInputs:
+    """What a network hands to its head for one batch. Each head uses the fields it needs."""
+
+    vectors: Tensor
+    """(B, d) text vectors; (B, T, d) token states where the encoder returns these."""
+    mask: Tensor | None = None
+    """(B, T) bool, true where a token is real; None if all are."""
+    votes: Targets | None = None
+    """What is added to the logits of some labels."""
+    recall_vectors: Tensor | None = None
+    """(B, d) text vectors for recalling clusters, where these differ from the ones for ranking."""
+    clusters: Tensor | None = None
+    """(B, n) int64, clusters that an earlier network recalled."""
+    log_scores: Tensor | None = None
+    """(B, n) log scores of `clusters`; −inf where a slot holds none."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSpace:
+    """The labels that a head is built for."""
+
+    n_labels: int
+    counts: NDArray[np.int64] | None = None
+    """(n_labels,) training texts of each label, for heads that order labels by frequency."""
+    index: LabelIndex | None = None
+    """Clusters of the labels, for heads that recall or search clusters."""
 
 
 class Head(nn.Module):
-    """Labels above a text vector."""
+    """Scores labels for text vectors."""
+
+    options_class: ClassVar[type[Options]] = Options
+    reads_votes: ClassVar[bool] = False
+    """Whether this head adds `HeadInputs.votes` to its logits. Votes for other heads are an error."""
+    reads_states: ClassVar[bool] = False
+    """Whether `HeadInputs.vectors` must be token states (B, T, d)."""
+    reads_clusters: ClassVar[bool] = False
+    """Whether `top_k` needs `HeadInputs.clusters`, and training needs `fix_candidates`."""
 
     n_labels: int
     order: NDArray[np.int64] | None = None
-    """(n_places,) label at each place, −1 where a place is padding; None where places are the labels."""
+    """(n_places,) label at each place, −1 for padding; None if places are the labels."""
 
+    @classmethod
     @abstractmethod
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """Loss of a batch times `share`; its value need be right only with `show`, its gradients always.
+    def create(cls, width: int, labels: LabelSpace, options: Any | None = None) -> Self:
+        """Return a new head for text vectors (or token states) of `width` numbers.
 
-        `share` is the part of the whole batch that these texts are, where a batch is cut into micro-batches.
+        `options` are of `options_class`; None means the defaults.
         """
 
     @abstractmethod
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Scores and places of the k best labels; k is at most `n_labels`.
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the loss of a batch times `share`. Its value must be right only with `show`, its gradients always.
+
+        `share` is the fraction of the whole batch that these texts are, where a batch is cut into micro-batches.
+        """
+
+    @abstractmethod
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return scores and places of the k best labels; k is at most `n_labels`.
 
         A head that looks only at a shortlist may find fewer: the rest of a row has place −1 and score −inf.
         """
 
-    def begin(self, places: LabelMatrix) -> None:
-        """Look at the labels of the training texts, as places, before the first step."""
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Set initial weights from the labels of the training texts, as places; called before the first step."""
 
     def step(self, step: Step) -> None:
-        """Update what this head trains itself, with all that `loss` was given since the last step."""
+        """Update what this head trains itself with all that `loss` was given since the last step."""
 
     def forget(self) -> None:
-        """Drop what `loss` was given since the last step: the step will be tried again."""
+        """Drop what `loss` was given since the last step; the step will be tried again."""
 
     def tables(self) -> Mapping[str, LabelTable | RowTable]:
-        """What trains itself, by attribute: its optimiser's memory belongs into a checkpoint."""
+        """Return what trains itself, by attribute; the state of its optimiser belongs in a checkpoint."""
         return {}
 
     @property
     def bulk(self) -> dict[str, nn.Parameter]:
-        """The parameters of the tables, named as in `named_parameters`: nearly all of the memory of a large head."""
+        """Return the parameters of the tables, named as in `named_parameters`; most of the memory of a large head."""
         return {
             f"{name}.{key}": value for name, table in self.tables().items() for key, value in table.named_parameters()
         }
 
     def held_bytes(self, n_texts: int, n_tokens: int) -> int:
-        """What a step holds of so many texts of so many tokens, the encoder's part left out: here logits, their
-        gradient, and what a loss is shown by."""
+        """Return the bytes that a step needs for `n_texts` texts of `n_tokens` tokens, without the encoder's.
+
+        By default for logits, their gradient and the value of the loss.
+        """
         widths = [table.n_at_once for table in self.tables().values()]
         return 3 * 4 * n_texts * (max(widths) if widths else self.n_labels)
 
     def group_of(self, name: str) -> str:
-        """The parameter group (learning rate) that a parameter of this head belongs to."""
+        """Return the parameter group (learning rate) of a parameter of this head."""
         return "head"
 
     def facts(self) -> dict[str, Any]:
-        """What describes this head, as plain data (sizes, ratios): shown by `longtail info`."""
+        """Return facts about this head (sizes, ratios) as plain data, for `longtail info`."""
         return {}
 
 
+class NoHead(Head):
+    """Stands where a network gives text vectors alone: there are no labels."""
+
+    n_labels = 0
+
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: Any | None = None) -> NoHead:
+        """Return it, for text vectors of any width."""
+        return cls()
+
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Raise: there is nothing to learn."""
+        raise ValueError("a network without labels cannot be trained")
+
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Raise: there is nothing to find."""
+        raise ValueError("a network without labels ranks none; ask for text vectors")
+
+
+HEADS: Registry[type[Head]] = Registry(
+    "head",
+    {
+        "dense": "longtail.nn.heads.dense",
+        "dense-candidates": "longtail.nn.heads.dense_candidates",
+        "adaptive": "longtail.nn.heads.adaptive",
+        "shortlist": "longtail.nn.heads.shortlist",
+        "tree": "longtail.nn.heads.tree",
+        "labelwise": "longtail.nn.heads.labelwise",
+        "labelwise-candidates": "longtail.nn.heads.labelwise_candidates",
+        "softmax-sigmoid": "longtail.nn.heads.softmax_sigmoid",
+    },
+)
+
+
+def required(value: T | None, name: str) -> T:
+    """Return a part of a `LabelSpace`; raise if it is missing."""
+    if value is None:
+        raise ConfigError(f"this head must be given the {name} of its labels, got none")
+    return value
+
+
 def working_dtype(vectors: Tensor) -> torch.dtype:
-    """The number type of large products: that of autocast where it is on, else that of the vectors."""
+    """Return the number type of large products: that of autocast if it is on, else that of the vectors."""
     kind = vectors.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else vectors.dtype
 
 
 def positions(order: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
-    """The place of each label, (n_labels,), by the label of each place; −1 for a label without one."""
-    made = np.full(n_labels, -1, np.int64)
+    """Return the place of each label (n_labels,) from the label of each place; −1 for a label without one."""
+    places = np.full(n_labels, -1, np.int64)
     real = np.flatnonzero(order >= 0)
-    made[order[real]] = real
-    return made
+    places[order[real]] = real
+    return places

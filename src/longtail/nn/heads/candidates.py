@@ -1,20 +1,19 @@
-"""The clusters a text is ranked in, and the ranking of just their labels.
+"""The clusters in which a text is ranked, and the ranking of their labels alone.
 
     scores (B, K), positive clusters  ->  clusters (B, n), valid (B, n)
     vectors (B, d), clusters (B, n)   ->  logits (B, n·s) of their labels, by gathered rows
 
-A table holds its rows by cluster, s a cluster. Here only the rows of candidates are read: (texts, n·s, d) of them at a
-time, so slices of the texts keep that in bounds. The gradient of the rows is added up in chunks of the table, like
-that of `table.Work`. That needs to know on the host which candidates lie in which chunk: their ids travel there while
-the encoder's gradient is computed, and are looked at afterwards.
+A table holds its rows by cluster, s per cluster. Only the rows of candidates are read, (texts, n·s, d) at a time, for
+slices of the texts. The gradient of the rows is summed in chunks of the table, as in `table.Work`. For that the host
+must know which candidates lie in which chunk: their ids are copied while the encoder's gradient is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,31 +24,37 @@ from torch import Tensor
 from longtail.nn.batch import Targets
 from longtail.nn.heads.table import LabelTable
 
+if TYPE_CHECKING:
+    from longtail.nn.training.parallel import Exchange
+
 _NUMBERS_AT_ONCE = 1 << 25
-"""Weights that are gathered at once."""
+"""Weights gathered at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Clusters that each text is ranked in, none twice."""
+    """The clusters in which each text is ranked, each once."""
 
     clusters: Tensor  # (B, n) int64
     valid: Tensor | None = None  # (B, n) bool: those that count; None: all
 
     def allowed(self, n_clusters: int) -> Tensor:
-        """As a mask (B, n_clusters)."""
+        """Return the candidates as a mask (B, n_clusters)."""
         valid = torch.ones_like(self.clusters, dtype=torch.bool) if self.valid is None else self.valid
-        made = torch.zeros(len(self.clusters), n_clusters, dtype=torch.bool, device=self.clusters.device)
-        return made.scatter_(1, self.clusters, valid)
+        mask = torch.zeros(len(self.clusters), n_clusters, dtype=torch.bool, device=self.clusters.device)
+        return mask.scatter_(1, self.clusters, valid)
 
     def n_real(self, sizes: Tensor) -> Tensor:
-        """Labels of each text's clusters, (B,), by the sizes (n_clusters,) of all."""
-        own = sizes[self.clusters]
-        return (own if self.valid is None else own * self.valid).sum(1)
+        """Return the number of labels in each text's clusters (B,), from the sizes (n_clusters,) of all clusters."""
+        counts = sizes[self.clusters]
+        return (counts if self.valid is None else counts * self.valid).sum(1)
 
 
 def choose(scores: Tensor, positives: Targets, n: int) -> Candidates:
-    """All positive clusters of a text; filled up to `n` with those of the best scores (B, K), which are overwritten."""
+    """Return all positive clusters of each text, filled up to `n` with the best by `scores` (B, K).
+
+    `scores` are overwritten.
+    """
     counts = np.bincount(positives.host_rows, minlength=positives.n_texts)
     each = np.maximum(counts, min(n, scores.shape[1]))
     width = int(each.max())
@@ -62,7 +67,7 @@ def choose(scores: Tensor, positives: Targets, n: int) -> Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """A micro-batch above the candidates' rows of a table without bias; see `table.RowWork`."""
+    """What a micro-batch adds to a step of a table without bias, of which it read the candidates' rows only."""
 
     vectors: Tensor  # (B, d)
     clusters: Tensor  # (B, n)
@@ -71,7 +76,7 @@ class Gathered:
     fetched: Fetched  # the clusters
 
     def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """See `RowWork`."""
+        """Yield the gradient of each chunk of rows (n_chunk, d), summed over texts."""
         n, group, width = self.clusters.shape[1], table.group, self.vectors.shape[1]
         edges = table.edges // group
         host = self.fetched.numpy().reshape(-1)
@@ -82,18 +87,36 @@ class Gathered:
         at_once = max(1, _NUMBERS_AT_ONCE // (group * width))
         for place, (first, last) in enumerate(pairwise(cuts)):
             start, stop = int(edges[place]), int(edges[place + 1])
-            made = torch.zeros(stop - start, group, width, device=self.vectors.device)
+            gradient = torch.zeros(stop - start, group, width, device=self.vectors.device)
             for begin in range(first, last, at_once):
                 pairs = order[begin : min(begin + at_once, last)]
                 outer = signal[pairs][:, :, None] * self.vectors[pairs // n].float()[:, None, :]
-                made.index_add_(0, clusters[pairs] - start, outer)
-            yield made.view(-1, width), None
+                gradient.index_add_(0, clusters[pairs] - start, outer)
+            yield gradient.view(-1, width), None
+
+    @classmethod
+    def gather(cls, works: Sequence[Gathered], exchange: Exchange) -> list[Gathered]:
+        """Return one work per process; candidates that only pad have no signal. All processes must call it."""
+        group = works[0].signal.shape[1] // works[0].clusters.shape[1]
+        size = sum(len(work.vectors) for work in works), max(work.clusters.shape[1] for work in works)
+        sizes = exchange.arrays(np.array(size))
+        counts, n = [int(n_texts) for n_texts, _ in sizes], max(int(n_clusters) for _, n_clusters in sizes)
+        columns = [
+            [work.vectors for work in works],
+            [F.pad(work.clusters, (0, n - work.clusters.shape[1])) for work in works],
+            [F.pad(work.signal, (0, n * group - work.signal.shape[1])) for work in works],
+        ]
+        n_step = works[0].n_step * len(sizes)
+        return [
+            cls(vectors, clusters, signal, n_step, Fetched(clusters))
+            for vectors, clusters, signal in exchange.rows(columns, counts)
+        ]
 
 
 def gathered_gradient(
     table: LabelTable, vectors: Tensor, targets: Targets, candidates: Candidates, show: bool
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """What `LabelTable.gradient` gives, over the candidates' rows; and the derivative by each logit (B, n·s).
+    """Return what `LabelTable.gradient` does, over the candidates' rows; and the derivative by each logit (B, n·s).
 
     Binary cross-entropy. Each target must lie in a valid candidate.
     """
@@ -117,24 +140,24 @@ def gathered_gradient(
 def best_candidates(
     table: LabelTable, vectors: Tensor, clusters: Tensor, above: Tensor, k: int
 ) -> tuple[Tensor, Tensor]:
-    """Log scores and rows (B, ≤ k) of the best rows among clusters (B, n); padding has −inf.
+    """Return log scores and rows (B, ≤ k) of the best rows in clusters (B, n); padding has −inf.
 
     The log score of a row is log σ of its own logit plus that of its cluster, which is `above` (B, n).
     """
-    found, places = [], []
+    best_scores, places = [], []
     for part in _slices(table, clusters):
         rows, offsets = _rows(table, clusters[part], torch.float32)
         logits = (rows @ vectors[part, :, None].float()).squeeze(2)
         logits = logits if offsets is None else logits + offsets
         scores = F.logsigmoid(logits) + above[part].repeat_interleave(table.group, 1)
         best, at = scores.topk(min(k, scores.shape[1]))
-        found.append(best)
+        best_scores.append(best)
         places.append(clusters[part].gather(1, at // table.group) * table.group + at % table.group)
-    return torch.cat(found), torch.cat(places)
+    return torch.cat(best_scores), torch.cat(places)
 
 
 class Fetched:
-    """Numbers on their way to the host: asked for late, they have long arrived."""
+    """A tensor that is being copied to the host, to be read later without waiting."""
 
     def __init__(self, values: Tensor) -> None:
         self._values, self._event = values, None
@@ -145,21 +168,21 @@ class Fetched:
             self._event.record()
 
     def numpy(self) -> NDArray[Any]:
-        """The numbers; waits for the point where they were sent, not for what the device was given since."""
+        """Return the numbers; wait only until the copy is done, not for later work of the device."""
         if self._event is not None:
             self._event.synchronize()
-        made: NDArray[Any] = self._values.numpy()
-        return made
+        array: NDArray[Any] = self._values.numpy()
+        return array
 
 
 def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """An array there, without waiting for the device."""
-    made = torch.from_numpy(array)
-    return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
+    """Copy an array to a device without waiting for it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def hits_of(targets: Targets, clusters: Tensor, n_clusters: int, size: int) -> Tensor:
-    """Which labels of the candidates, clusters (B, n) of `size` slots, are labels of the text: (B, n·size) bool.
+    """Return which labels of the candidates, clusters (B, n) of `size` slots, a text has: (B, n·size) bool.
 
     Each target must lie in a candidate.
     """
@@ -173,14 +196,14 @@ def hits_of(targets: Targets, clusters: Tensor, n_clusters: int, size: int) -> T
 
 
 def _rows(table: LabelTable, clusters: Tensor, kind: torch.dtype) -> tuple[Tensor, Tensor | None]:
-    """Weights (m, n·s, d) and offsets (m, n·s) of the rows of clusters (m, n)."""
+    """Return weights (m, n·s, d) and offsets (m, n·s) of the rows of clusters (m, n)."""
     rows = table.weight.view(-1, table.group, table.weight.shape[1])[clusters].flatten(1, 2).to(kind)
     offset = table.offset
     return rows, None if offset is None else offset.view(-1, table.group)[clusters].flatten(1)
 
 
 def _slices(table: LabelTable, clusters: Tensor) -> Iterator[slice]:
-    """Texts whose candidates' rows are gathered at once."""
+    """Yield slices of the texts whose candidates' rows are gathered at once."""
     n_texts, n = clusters.shape
     step = max(1, _NUMBERS_AT_ONCE // (n * table.group * table.weight.shape[1]))
     for start in range(0, n_texts, step):

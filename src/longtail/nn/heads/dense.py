@@ -15,82 +15,103 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Head, Step, working_dtype
-from longtail.nn.heads.table import LabelTable, Loss, TableOptions, Work
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, working_dtype
+from longtail.nn.heads.table import LabelTable, LabelTableOptions, Loss, Work
 from longtail.types import LabelMatrix
 
 _BLOCK = 64
-"""Neighbouring labels of which only the best is looked at first."""
+"""Neighbouring labels of which only the best one is compared first."""
 
 
+class DenseHeadOptions(LabelTableOptions):
+    """How the weights of labels are kept and trained, and by which loss."""
+
+    loss: Loss = "bce"
+    """Binary cross-entropy of each label, squared hinge with margin 1, or a softmax over all labels."""
+
+
+@HEADS.register("dense")
 class Dense(Head):
-    """One row of weights a label."""
+    """One row of weights per label."""
+
+    options_class = DenseHeadOptions
+
+    reads_votes = True
 
     def __init__(
         self,
         width: int,
         n_labels: int,
-        options: TableOptions | None = None,
+        options: LabelTableOptions | None = None,
         loss: Loss = "bce",
     ) -> None:
         super().__init__()
         self.n_labels = n_labels
-        self.table = LabelTable(n_labels, width, options or TableOptions(), loss)
+        self.table = LabelTable(n_labels, width, options or LabelTableOptions(), loss)
         self.works: list[Work] = []
 
-    def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`."""
-        self.table.begin(places.texts_per_label(), places.n_texts)
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: LabelTableOptions | None = None) -> Dense:
+        """Return a new head for text vectors of `width` numbers; the loss is BCE unless options say another."""
+        return cls(width, labels.n_labels, options, options.loss if isinstance(options, DenseHeadOptions) else "bce")
 
-    def loss(
-        self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False, votes: Targets | None = None
-    ) -> Tensor:
-        """See `Head.loss`; the sum over labels, which Adam cannot tell from their mean. `votes` are added to logits."""
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Start biases from how frequent the labels are."""
+        self.table.init_from_labels(places.texts_per_label(), places.n_texts)
+
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the sum over labels, which Adam cannot tell from their mean; votes are added to logits."""
+        vectors = inputs.vectors
         plain = vectors.detach().to(working_dtype(vectors))
         with torch.autocast(vectors.device.type, enabled=False):
             sums = self.table.log_sums(plain, targets) if self.table.loss_kind == "softmax" else None
-            work = Work(plain, targets, n_step=len(vectors) / share, sums=sums, votes=votes)
+            allowed = self.allowed(inputs, targets)
+            work = Work(plain, targets, len(vectors) / share, allowed=allowed, sums=sums, votes=inputs.votes)
             gradient, value = self.table.gradient(work, show)
         if torch.is_grad_enabled():
             self.works.append(work)
         shown = torch.zeros((), device=vectors.device) if value is None else value.mean() * share
         return given_gradient(vectors, gradient / work.n_step, shown)
 
+    def allowed(self, inputs: HeadInputs, targets: Targets) -> Tensor | None:
+        """Return which labels take part in the loss of each text, (B, n_labels); None if all do."""
+        return None
+
     def step(self, step: Step) -> None:
-        """See `Head.step`."""
+        """Update the tables with all that `loss` was given since the last step."""
         self.table.update(self.works, step.rates["head"], step.decay)
         self.works = []
 
     def forget(self) -> None:
-        """See `Head.forget`."""
+        """Drop what `loss` was given since the last step."""
         self.works = []
 
-    def top_k(self, vectors: Tensor, k: int, votes: Targets | None = None) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`: exact, over all labels."""
-        logits, places = best_of(self.table, vectors, k, votes)
-        return self._scores(logits, vectors), places
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best of all labels, exactly."""
+        logits, places = best_of(self.table, inputs.vectors, k, inputs.votes)
+        return self._scores(logits, inputs.vectors), places
 
     def _scores(self, logits: Tensor, vectors: Tensor) -> Tensor:
-        """Logits (B, k) as scores in 0..1."""
+        """Return logits (B, k) as scores in 0..1."""
         if self.table.loss_kind == "bce":
             return logits.sigmoid()
         if self.table.loss_kind == "squared_hinge":
             return hinge_score(logits)
         with torch.autocast(vectors.device.type, enabled=False):
-            parts = [part.logsumexp(1) for _, part in self.table.logits(vectors)]
-        return (logits - torch.stack(parts).logsumexp(0)[:, None]).exp()
+            sums = [chunk.logsumexp(1) for _, chunk in self.table.logits(vectors)]
+        return (logits - torch.stack(sums).logsumexp(0)[:, None]).exp()
 
     def tables(self) -> dict[str, LabelTable]:
-        """See `Head.tables`."""
+        """Return the tables that train themselves, by attribute."""
         return {"table": self.table}
 
     def facts(self) -> dict[str, Any]:
-        """See `Head.facts`."""
+        """Return the sizes of the head."""
         return {"n_labels": self.n_labels, "n_weights": self.table.weight.numel()}
 
 
 def best_of(table: LabelTable, vectors: Tensor, k: int, votes: Targets | None = None) -> tuple[Tensor, Tensor]:
-    """Logits and rows of the k best rows of a table, best first; equal ones among them by row."""
+    """Return logits and rows of the k best rows of a table, best first; ties by row."""
     best, rows = None, None
     vectors = vectors.to(working_dtype(vectors))  # while autocast is still on
     with torch.autocast(vectors.device.type, enabled=False):
@@ -110,7 +131,7 @@ def best_of(table: LabelTable, vectors: Tensor, k: int, votes: Targets | None = 
 
 
 def _top(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of each row; by blocks where that is faster."""
+    """Return the k best of each row; by blocks where that is faster."""
     n = logits.shape[1]
     if logits.is_cuda and n // _BLOCK >= 8 * k:
         return top_by_blocks(logits, k, _BLOCK)
@@ -118,7 +139,10 @@ def _top(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def top_by_blocks(logits: Tensor, k: int, block: int) -> tuple[Tensor, Tensor]:
-    """The k best of each row, exactly: the k blocks with the best maxima hold them all. There must be k blocks."""
+    """Return the k best of each row, exactly: the k blocks with the best maxima hold them all.
+
+    There must be at least k blocks.
+    """
     n_texts, n = logits.shape
     n_blocks = n // block
     whole = n_blocks * block
@@ -132,14 +156,14 @@ def top_by_blocks(logits: Tensor, k: int, block: int) -> tuple[Tensor, Tensor]:
 
 
 def hinge_score(margins: Tensor, power: int = 2) -> Tensor:
-    """A margin as a score in 0..1: exp(−max(0, 1 − margin)^power), X-BERT's."""
+    """Return margins as scores in 0..1: exp(−max(0, 1 − margin)^power), as in X-BERT."""
     return torch.exp(-((1 - margins).clamp(min=0) ** power))
 
 
 def given_gradient(vectors: Tensor, gradient: Tensor, value: Tensor) -> Tensor:
-    """`value` as a loss whose gradient by `vectors` is `gradient`, whatever the value says."""
-    made: Tensor = _Given.apply(vectors, gradient, value)  # type: ignore[no-untyped-call]
-    return made
+    """Return `value` as a loss whose gradient by `vectors` is `gradient`, whatever the value is."""
+    loss: Tensor = _Given.apply(vectors, gradient, value)  # type: ignore[no-untyped-call]
+    return loss
 
 
 class _Given(torch.autograd.Function):

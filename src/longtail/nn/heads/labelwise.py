@@ -1,19 +1,19 @@
-"""Label-wise attention: each label looks at the words that matter to it, then one small network scores all labels.
+"""Label-wise attention: each label attends to words, then one small network scores all labels.
 
-    H (B, T, d)  ->  A = softmax over words of H Wᵀ    (B, T, n_labels)   W (n_labels, d): a row a label
+    H (B, T, d)  ->  A = softmax over words of H Wᵀ    (B, T, n_labels)   W (n_labels, d): a row per label
                  ->  M = Aᵀ H                           (B, n_labels, d)
-                 ->  shared ReLU layers, one output     (B, n_labels)      logits; plus a bias of the label's own
+                 ->  shared ReLU layers, one output     (B, n_labels)      logits; plus a bias per label
 
-The first shared layer is linear, so it is applied to words instead of labels: Aᵀ (H V) = (Aᵀ H) V. M, the widest of
-all, is never made, and the second product is as narrow as that layer.
+The first shared layer is linear, so it is applied to words instead of labels: Aᵀ (H V) = (Aᵀ H) V. M, the widest
+tensor, is never computed, and the second product is as narrow as that layer.
 
-Labels go through in chunks. The derivative of binary cross-entropy by the logits is known as soon as they are, so a
-chunk's gradients are computed at once, and its attention is forgotten before the next one begins. With 128 texts of 500
-words, d = 512 and 4,271 labels, A takes 0.5 GiB in bfloat16 (every word beside every label would take 260 GiB); a chunk
-of 2^26 weights, with logits and gradients in float32, 1 GiB.
+Labels are processed in chunks. The derivative of binary cross-entropy follows from the logits, so the gradients of a
+chunk are computed at once, and its attention is freed before the next chunk. With 128 texts of 500 words, d = 512 and
+4,271 labels, A takes 0.5 GiB in bfloat16 (a tensor with every word beside every label would take 260 GiB); a chunk of
+2^26 weights, with logits and gradients in float32, takes 1 GiB.
 
-The loss is the mean over texts of the sum over labels: the mean over labels would only make gradients smaller, down to
-where Adam's epsilon counts.
+The loss is the mean over texts of the sum over labels: a mean over labels would make gradients so small that Adam's
+epsilon matters.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from torch.autograd.function import once_differentiable
 from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import Head, working_dtype
-from longtail.options import Options
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, working_dtype
+from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
 _ALIGNED = 8
-"""Chunks are filled up to a multiple of so many labels, which matrix products on a GPU like."""
+"""Chunks are padded to a multiple of so many labels, the GPU tile size."""
 _HELD = 16
-"""Bytes that a weight of attention takes in a chunk, with logits and gradients."""
+"""Bytes per attention weight in a chunk, with logits and gradients."""
 
 
 class LabelwiseOptions(Options):
     """Shape of label-wise attention."""
 
     widths: tuple[PositiveInt, ...] = Field((256,), min_length=1)
-    """Units of the ReLU layers that all labels share."""
-    own_output: bool = False
-    """Add to the shared output one of the label's own, which starts at zero."""
-    prior: bool = True
-    """Give each label a bias, which starts as its log odds in training; the authors' network has none."""
+    """Units of the shared ReLU layers."""
+    own_output: Ablation[bool] = False
+    """Add an output layer per label to the shared one; it starts at zero."""
+    prior: Ablation[bool] = True
+    """Give each label a bias that starts as its log odds in training; the authors' network has none."""
     chunk: PositiveInt = 1 << 26
-    """Weights of attention (texts × words × labels) that are held at once: bounds memory and changes nothing else."""
+    """Attention weights (texts × words × labels) computed at once; bounds memory and changes nothing else."""
 
 
 class Chunk(NamedTuple):
-    """Some labels, filled up with places whose logit is −inf."""
+    """Some labels, padded with places whose logit is −inf."""
 
     places: slice | Tensor
-    """Which rows these are: neighbours, or (B, n) where each text has labels of its own."""
+    """Which rows these are: neighbours, or (B, n) if each text has its own labels."""
     rows: Tensor  # (c, d) or (B, c, d), c ≥ n, in the type of large products
     offset: Tensor  # (c,) or (B, c): bias, or −inf
     outputs: Tensor | None  # (c, f) or (B, c, f)
@@ -68,19 +68,20 @@ class Chunk(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Labels that it has not been filled up with."""
+        """Return the number of labels without padding."""
         return self.places.stop - self.places.start if isinstance(self.places, slice) else int(self.places.shape[1])
 
     def filled(self) -> Chunk:
-        """With as many labels as products like."""
+        """Return the chunk padded to a multiple of the GPU tile size."""
         more = -self.rows.shape[-2] % _ALIGNED
-        rows, outputs = (None if part is None else F.pad(part, (0, 0, 0, more)) for part in (self.rows, self.outputs))
+        tensors = (self.rows, self.outputs)
+        rows, outputs = (None if tensor is None else F.pad(tensor, (0, 0, 0, more)) for tensor in tensors)
         offset = F.pad(self.offset, (0, more), value=-torch.inf)
         hits = None if self.hits is None else F.pad(self.hits, (0, more))
         return Chunk(self.places, cast(Tensor, rows), offset, outputs, hits)
 
     def put(self, gradient: Tensor, total: Tensor) -> None:
-        """Add the gradient of these rows, (c, …) or (B, c, …), to that of all rows."""
+        """Add the gradient of these rows, (c, …) or (B, c, …), to `total`, that of all rows."""
         if isinstance(self.places, slice):
             total[self.places] += gradient[: self.n]
         else:
@@ -88,7 +89,7 @@ class Chunk(NamedTuple):
 
 
 class Shared(nn.Module):
-    """The layers that score what a label found; the first one's weights are applied to words, before attention."""
+    """The layers that score what a label attended to; the weights of the first one are applied before attention."""
 
     def __init__(self, width: int, widths: Sequence[int]) -> None:
         super().__init__()
@@ -96,9 +97,9 @@ class Shared(nn.Module):
         self.inner = nn.ModuleList(nn.Linear(above, below) for above, below in pairwise(widths))
         self.last = nn.Linear(widths[-1], 1)
 
-    def forward(self, found: Tensor, outputs: Tensor | None, kind: torch.dtype) -> Tensor:
-        """Logits (B, c) float32 of what labels found (B, c, f); inner products are of `kind`."""
-        state = (found + self.first.bias).relu()
+    def forward(self, attended: Tensor, outputs: Tensor | None, kind: torch.dtype) -> Tensor:
+        """Return logits (B, c) float32 of what labels attended to (B, c, f); inner products are of type `kind`."""
+        state = (attended + self.first.bias).relu()
         for layer in self.inner:
             weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)
             state = (F.linear(state.to(kind), weight.to(kind)).float() + bias).relu()
@@ -106,104 +107,123 @@ class Shared(nn.Module):
         return logits if outputs is None else logits + (state * outputs).sum(2)
 
 
+@HEADS.register("labelwise")
 class Labelwise(Head):
-    """Every label with its own attention."""
+    """Scores every label with its own attention."""
+
+    options_class = LabelwiseOptions
+    reads_states = True
 
     def __init__(
         self, width: int, n_labels: int, options: LabelwiseOptions | None = None, n_rows: int | None = None
     ) -> None:
-        """Above states of `width` numbers; there are `n_rows` places where these are more than labels."""
+        """Make a head for token states of `width` numbers; `n_rows` is the number of places if there is padding."""
         super().__init__()
         self.options, self.n_labels, n_rows = options or LabelwiseOptions(), n_labels, n_rows or n_labels
         widths = self.options.widths
         self.shared = Shared(width, widths)
-        bound = (6 / (n_labels + width)) ** 0.5  # Xavier's: attention begins nearly even
+        bound = (6 / (n_labels + width)) ** 0.5  # Xavier: attention starts nearly uniform
         self.rows = nn.Parameter(torch.empty(n_rows, width).uniform_(-bound, bound))
         self.outputs = nn.Parameter(torch.zeros(n_rows, widths[-1])) if self.options.own_output else None
         self.bias = nn.Parameter(torch.zeros(n_rows)) if self.options.prior else None
 
-    def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`."""
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: LabelwiseOptions | None = None) -> Labelwise:
+        """Return a new head for token states of `width` numbers."""
+        return cls(width, labels.n_labels, options)
+
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Start biases from how frequent the labels are."""
         self.begin_with(places.texts_per_label(), places.n_texts)
 
     def begin_with(self, counts: NDArray[np.int64], n_texts: int | NDArray[np.int64]) -> None:
-        """Set the bias of each row by how many of `n_texts` texts have its label."""
+        """Set the bias of each row to the log odds of `counts` (n_rows,) in `n_texts` texts."""
         if self.bias is None:
             return
         with torch.no_grad():
             self.bias.copy_(torch.from_numpy(log_odds(counts, n_texts)))
 
-    def loss(
-        self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False, mask: Tensor | None = None
-    ) -> Tensor:
-        """See `Head.loss`; `vectors` are states (B, T, d), `mask` (B, T) is true where a word is real."""
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the mean over texts of the sum over labels; `inputs.vectors` are token states (B, T, d)."""
+        vectors = inputs.vectors
         values = F.linear(vectors, self.shared.first.weight)
-        words, n_step = self.words(vectors, values, mask), len(vectors) / share
-        given = {"states": vectors, "values": values, **self._by_row(), **self._behind_attention()}
+        words, n_step = self.words(vectors, values, inputs.mask), len(vectors) / share
+        leaves = {"states": vectors, "values": values, **self._by_row(), **self._behind_attention()}
         learns, value = torch.is_grad_enabled(), torch.zeros((), device=vectors.device)
         with torch.no_grad(), torch.autocast(vectors.device.type, enabled=False):
-            sums = {name: torch.zeros(part.shape, device=part.device) for name, part in given.items() if learns}
+            sums = {name: torch.zeros(leaf.shape, device=leaf.device) for name, leaf in leaves.items() if learns}
             for chunk in self.training_chunks(words, targets):
                 logits = self._learn(words, chunk, sums) if learns else self.logits(words, chunk)
                 value += F.softplus(torch.where(_hits(chunk) > 0, -logits, logits)).sum() / n_step
-            gradients = [part.div_(n_step) for part in sums.values()]
-        return given_gradients(value, list(given.values()), gradients) if learns else value
+            gradients = [total.div_(n_step) for total in sums.values()]
+        return with_gradients(value, list(leaves.values()), gradients) if learns else value
 
     def _learn(self, words: Words, chunk: Chunk, sums: Mapping[str, Tensor]) -> Tensor:
-        """Add a chunk's gradients to those in `sums`; gives its logits (B, c)."""
-        attention, found = words.attend(chunk.rows)
-        leaves = {"found": found} if chunk.outputs is None else {"found": found, "outputs": chunk.outputs.detach()}
+        """Add a chunk's gradients to those in `sums`; return its logits (B, c)."""
+        attention, attended = words.attend(chunk.rows)
+        leaves = {"attended": attended}
+        if chunk.outputs is not None:
+            leaves["outputs"] = chunk.outputs.detach()
         for leaf in leaves.values():
             leaf.requires_grad_()
         leaves |= self._behind_attention()
         with torch.enable_grad():
-            scores = self.shared(found, leaves.get("outputs"), words.states.dtype)
+            scores = self.shared(attended, leaves.get("outputs"), words.states.dtype)
         logits: Tensor = scores.detach() + chunk.offset
         signal = logits.sigmoid() - _hits(chunk)
-        made = dict(zip(leaves, torch.autograd.grad(scores, list(leaves.values()), signal), strict=True))
-        back = words.gradients(chunk.rows, attention, found.detach(), made.pop("found"))
-        made |= {"states": back.states, "values": back.values, "rows": back.rows}
+        gradients = dict(zip(leaves, torch.autograd.grad(scores, list(leaves.values()), signal), strict=True))
+        back = words.gradients(chunk.rows, attention, attended.detach(), gradients.pop("attended"))
+        gradients |= {"states": back.states, "values": back.values, "rows": back.rows}
         if self.bias is not None:
-            made["bias"] = signal.sum(0) if isinstance(chunk.places, slice) else signal
-        for name, gradient in made.items():
+            gradients["bias"] = signal.sum(0) if isinstance(chunk.places, slice) else signal
+        for name, gradient in gradients.items():
             if name in self._by_row():
                 chunk.put(gradient, sums[name])
             else:
                 sums[name].add_(gradient)
         return logits
 
-    def top_k(self, vectors: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`; `vectors` and `mask` as for `loss`."""
-        logs, places = self.ranked(vectors, k, mask)
-        return logs.exp(), places
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return scores and places of the k best labels; `inputs` as for `loss`."""
+        logs, places = self.ranked(inputs, k)
+        return logs.exp().masked_fill(places < 0, -torch.inf), places
 
     @torch.no_grad()
-    def ranked(self, vectors: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Log scores and places of the k best labels, best first; equal ones by label."""
-        words = self.words(vectors, F.linear(vectors.to(self.rows.dtype), self.shared.first.weight), mask)
-        with torch.autocast(vectors.device.type, enabled=False):
+    def ranked(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return log scores and places of the k best labels, best first; equal ones by label."""
+        words = self.words_to_rank(inputs)
+        with torch.autocast(inputs.vectors.device.type, enabled=False):
             logits = torch.cat([self.logits(words, chunk)[:, : chunk.n] for chunk in self._neighbours(words)], 1)
-        # Sorted, not just the best taken: labels may well be equal (those of a text of one word find the same).
+        # Sorted, because ties are common: in a text of one word all labels attend to the same.
         logs, places = F.logsigmoid(logits).sort(dim=1, descending=True, stable=True)
         return logs[:, :k], places[:, :k]
 
     def logits(self, words: Words, chunk: Chunk) -> Tensor:
-        """Of a chunk, (B, c) float32."""
+        """Return the logits of a chunk, (B, c) float32."""
         scores = cast(Tensor, self.shared(words.attend(chunk.rows)[1], chunk.outputs, words.states.dtype))
         return scores + chunk.offset
 
+    def labels_at(self, places: Tensor) -> Tensor:
+        """Return the labels at places."""
+        return places
+
+    def words_to_rank(self, inputs: HeadInputs) -> Words:
+        """Return what labels read of texts in use."""
+        values = F.linear(inputs.vectors.to(self.rows.dtype), self.shared.first.weight)
+        return self.words(inputs.vectors, values, inputs.mask)
+
     def words(self, vectors: Tensor, values: Tensor, mask: Tensor | None) -> Words:
-        """What labels read, in the type of large products: that of autocast, else that of the weights."""
+        """Return what labels read, in the type of large products: that of autocast, else that of the weights."""
         kind = working_dtype(vectors) if torch.is_autocast_enabled(vectors.device.type) else self.rows.dtype
         return Words(vectors.detach().to(kind), values.detach().to(kind), mask)
 
     def labels_at_once(self, words: Words) -> int:
-        """Labels of a chunk."""
+        """Return the number of labels per chunk."""
         n_texts, n_words, _ = words.states.shape
         return max(1, self.options.chunk // max(1, n_texts * n_words * _ALIGNED)) * _ALIGNED
 
     def training_chunks(self, words: Words, targets: Targets) -> Iterator[Chunk]:
-        """The labels that texts are trained on, and which of them they have."""
+        """Yield the labels that texts are trained on, and which of them each text has."""
         return self._neighbours(words, targets)
 
     def _neighbours(self, words: Words, targets: Targets | None = None) -> Iterator[Chunk]:
@@ -220,47 +240,47 @@ class Labelwise(Head):
             yield Chunk(places, self.rows[places].to(words.states.dtype), offset, outputs, hits).filled()
 
     def _by_row(self) -> dict[str, Tensor]:
-        """Parameters with a row a label."""
-        found = {"rows": self.rows, "bias": self.bias, "outputs": self.outputs}
-        return {name: part for name, part in found.items() if part is not None}
+        """Return the parameters that have a row per label."""
+        parameters = {"rows": self.rows, "bias": self.bias, "outputs": self.outputs}
+        return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
     def _behind_attention(self) -> dict[str, Tensor]:
-        """What labels share, but for the weights that are applied to words."""
+        """Return the shared parameters, without the weights that are applied to words."""
         return {name: part for name, part in self.shared.named_parameters() if name != "first.weight"}
 
     def group_of(self, name: str) -> str:
-        """See `Head.group_of`: what labels share learns as a bottleneck does."""
+        """Return the parameter group of a parameter; shared layers are a bottleneck."""
         return "bottleneck" if name.startswith("shared.") else "head"
 
     def held_bytes(self, n_texts: int, n_tokens: int) -> int:
-        """See `Head.held_bytes`: a chunk of attention, and states and values with their gradients."""
+        """Return the bytes of a step: a chunk of attention, and states and values with their gradients."""
         width = self.rows.shape[1] + self.options.widths[0]
         n_weights = n_texts * n_tokens * len(self.rows)
         return _HELD * min(self.options.chunk, n_weights) + 3 * 4 * n_texts * n_tokens * width
 
     def facts(self) -> dict[str, Any]:
-        """See `Head.facts`."""
+        """Return the sizes of the head."""
         return {"n_labels": self.n_labels, "n_weights": sum(part.numel() for part in self._by_row().values())}
 
 
-def given_gradients(value: Tensor, given: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
-    """`value` as a loss whose gradients by `given` are `gradients`, whatever the value says."""
-    made: Tensor = _Given.apply(value, gradients, *given)  # type: ignore[no-untyped-call]
-    return made
+def with_gradients(value: Tensor, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+    """Return `value` as a loss whose gradients by `leaves` are `gradients`, whatever the value is."""
+    loss: Tensor = _WithGradients.apply(value, gradients, *leaves)  # type: ignore[no-untyped-call]
+    return loss
 
 
-class _Given(torch.autograd.Function):
+class _WithGradients(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *given: Tensor) -> Tensor:
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *leaves: Tensor) -> Tensor:
         ctx.save_for_backward(*gradients)
-        ctx.kinds = [part.dtype for part in given]
+        ctx.kinds = [leaf.dtype for leaf in leaves]
         return value.clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upper: Tensor) -> tuple[Tensor | None, ...]:
-        found = zip(ctx.saved_tensors, ctx.kinds, strict=True)
-        return None, None, *((gradient * upper).to(kind) for gradient, kind in found)
+        pairs = zip(ctx.saved_tensors, ctx.kinds, strict=True)
+        return None, None, *((gradient * upper).to(kind) for gradient, kind in pairs)
 
 
 def _hits(chunk: Chunk) -> Tensor:

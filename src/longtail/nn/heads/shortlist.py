@@ -1,27 +1,27 @@
-"""Recall a few clusters of labels, rank the labels inside: LightXML's head, trained jointly (methods.md C).
+"""Recall a few clusters of labels, rank the labels inside: LightXML's head, trained jointly (docs/methods/lightxml.md).
 
-    vectors (B, d) -> recall table -> g (B, K)                         a logit a cluster
+    vectors (B, d) -> recall table -> g (B, K)                         a logit per cluster
     vectors (B, d) -> bottleneck -> h (B, w); rank table E (K·s, w)    logits E·h of the labels in chosen clusters
 
     score(label) = σ(rank logit) · σ(logit of its cluster), computed as a sum of logs
 
-In training the chosen clusters of a text are all that hold one of its labels, filled up with those that the recall
-finds most likely just now: negatives grow harder as it learns (`dynamic`). Candidates come whole clusters at a time,
-so a positive is never left out, and none comes twice (D-15, D-16).
+In training the chosen clusters of a text are those of its labels, filled up with the ones that the recall currently
+finds most likely: negatives get harder as it learns (`dynamic`). Candidates are whole clusters, so a positive is never
+left out, and none occurs twice (docs/methods/lightxml.md#candidates).
 
-Clusters are padded to the widest one, s slots: place = cluster · s + slot. Places without a label have the logit −inf:
-no loss, no gradient, never found.
+Clusters are padded to the largest one, s slots: place = cluster · s + slot. Places without a label have the logit −inf,
+so they have no loss and no gradient and are never returned.
 
 The rank loss is computed in one of two ways with the same result. `masked` scores every row in chunks and lets only
 candidates count: plain matrix products, which suit a GPU. `gather` reads only the candidates' rows (`candidates`):
 that suits a CPU, or more labels than a GPU scores in reasonable time. Neither makes the device wait.
 
-The rank loss reaches the encoder through the bottleneck alone: nothing flows into the recall or through the choice.
+The gradient of the rank loss reaches the encoder through the bottleneck only, not through the recall or the choice.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Head, Step, working_dtype
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, required, working_dtype
 from longtail.nn.heads.candidates import (
     Candidates,
     Fetched,
@@ -44,38 +44,40 @@ from longtail.nn.heads.candidates import (
     on_device,
 )
 from longtail.nn.heads.dense import given_gradient
-from longtail.nn.heads.table import LabelTable, RowWork, TableOptions, Work
-from longtail.options import Options
+from longtail.nn.heads.table import LabelTable, LabelTableOptions, RowWork, Work
+from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
-Mode: TypeAlias = Literal["paper", "code", "fixed"]
 _FEW = 20
-"""Gathering rows on a CPU is faster for less than one cluster in so many (16 texts, 20,000 labels, one core)."""
+"""Gathering is faster on a CPU if less than one in so many clusters is ranked (16 texts, 20,000 labels, one core)."""
 
 
 class ShortlistOptions(Options):
     """Shape, negatives and loss of the shortlist head."""
 
     n_clusters_ranked: PositiveInt = 75
-    """Clusters whose labels are ranked for a text."""
+    """Clusters per text whose labels are ranked."""
     bottleneck_width: PositiveInt = 400
-    """Numbers a label: what a text vector is narrowed to before ranking."""
-    bottleneck: Mode = "fixed"
-    """`code`, `fixed`: linear. `paper`: followed by a sigmoid."""
-    negatives: Literal["dynamic", "static"] = "dynamic"
+    """Width that text vectors are narrowed to before ranking, and numbers per label."""
+    bottleneck: Ablation[Literal["linear", "sigmoid"]] = "linear"
+    """What is narrowed stays as it is, or goes through a sigmoid."""
+    negatives: Ablation[Literal["dynamic", "static"]] = "dynamic"
     """Clusters to rank in training: chosen by the recall at every step, or fixed for each text beforehand."""
-    loss: Mode = "fixed"
-    """`fixed`: recall is a mean over clusters, rank over the labels of a text's candidates. `code`: the rank loss is
-    divided by all slots of the ranked clusters, padding among them. `paper`: sums."""
-    parts: Literal["both", "recall", "rank"] = "both"
+    loss: Ablation[Literal["mean", "mean_over_slots", "sum"]] = "mean"
+    """`mean`: the recall loss is a mean over clusters, the rank loss over the labels of a text's candidates.
+    `mean_over_slots`: the rank loss is divided by all slots of the ranked clusters, padding included. `sum`: sums."""
+    parts: Ablation[Literal["both", "recall", "rank"]] = "both"
     """Which of the two losses is trained."""
     compute: Literal["auto", "masked", "gather"] = "auto"
     """How rank losses are computed: over all labels, masked, or over the gathered candidates. By default masked on a
     GPU, and on a CPU unless less than a twentieth of the clusters are ranked."""
 
 
+@HEADS.register("shortlist")
 class Shortlist(Head):
     """Recall over clusters and ranking inside the best of them."""
+
+    options_class = ShortlistOptions
 
     order: NDArray[np.int64]
     sizes: Tensor  # (K,) labels of each cluster
@@ -86,11 +88,11 @@ class Shortlist(Head):
         width: int,
         index: LabelIndex,
         options: ShortlistOptions | None = None,
-        table: TableOptions | None = None,
+        table: LabelTableOptions | None = None,
     ) -> None:
-        """`width` numbers a text; labels are ranked by the last level of clusters of `index`."""
+        """Rank labels by the last level of clusters of `index`, for text vectors of `width` numbers."""
         super().__init__()
-        options, table = options or ShortlistOptions(), table or TableOptions()
+        options, table = options or ShortlistOptions(), table or LabelTableOptions()
         slots = cluster_slots(index)
         self.options, self.n_labels, self.order = options, index.n_labels, slots.reshape(-1)
         self.n_clusters, self.size = slots.shape
@@ -106,17 +108,29 @@ class Shortlist(Head):
         self.forget()
         self.fixed: NDArray[Any] | None = None
 
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: ShortlistOptions | None = None) -> Shortlist:
+        """Return a new head for text vectors of `width` numbers."""
+        return cls(width, required(labels.index, "clusters"), options)
+
+    def start_from(self, recall: Head) -> None:
+        """Take over the weights of a trained dense head over the same clusters as the recall of this one."""
+        self.recall.load_state_dict(recall.tables()["table"].state_dict())
+
     def fix_candidates(self, clusters: NDArray[Any]) -> None:
-        """The clusters (n_texts, n) that each training text is ranked in; for static negatives."""
+        """Set the clusters (n_texts, n) in which each training text is ranked, for static negatives."""
         if clusters.ndim != 2 or clusters.size == 0 or clusters.min() < 0 or clusters.max() >= self.n_clusters:
-            raise DataError(f"candidates must be clusters 0 to {self.n_clusters - 1}, a row a text; got {clusters!r}")
+            raise DataError(
+                f"candidates must be clusters 0 to {self.n_clusters - 1}, one row per text; got {clusters!r}"
+            )
         ordered = np.sort(clusters, axis=1)
         if (ordered[:, 1:] == ordered[:, :-1]).any():
             raise DataError("a text's candidates must differ, got a cluster twice in a row; recall gives each one once")
         self.fixed = clusters
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """See `Head.loss`: the recall's loss plus the ranking's."""
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the loss of the recall plus that of the ranking."""
+        vectors = inputs.vectors
         positives = cluster_targets(targets, self.size, vectors.device)
         plain, n_step = vectors.detach().to(working_dtype(vectors)), len(vectors) / share
         total = torch.zeros((), device=vectors.device)
@@ -128,65 +142,66 @@ class Shortlist(Head):
         return total
 
     def choose(self, vectors: Tensor, positives: Targets) -> Candidates:
-        """The clusters that texts are ranked in for a loss; static ones are known of training texts alone."""
+        """Return the clusters in which texts are ranked for a loss; static ones are known for training texts only."""
         if self.options.negatives == "dynamic" or not torch.is_grad_enabled():
             return choose(self._recall_logits(vectors), positives, self.n_ranked)
         if self.fixed is None:
             raise ConfigError(
                 "static negatives must be given before training, got none; use fix_candidates or lightxml's `negatives`"
             )
-        own = on_device(self.fixed[positives.texts].astype(np.int64), vectors.device)  # (B, n)
-        scores = torch.full((len(own), self.n_clusters), -torch.inf, device=vectors.device)
-        first_best = torch.arange(own.shape[1], 0, -1.0, device=vectors.device).expand(own.shape)
-        return choose(scores.scatter_(1, own, first_best), positives, own.shape[1])
+        fixed = on_device(self.fixed[positives.texts].astype(np.int64), vectors.device)  # (B, n)
+        scores = torch.full((len(fixed), self.n_clusters), -torch.inf, device=vectors.device)
+        first_best = torch.arange(fixed.shape[1], 0, -1.0, device=vectors.device).expand(fixed.shape)
+        return choose(scores.scatter_(1, fixed, first_best), positives, fixed.shape[1])
 
-    def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`: the recall starts from how frequent clusters are, unless it is given and stays."""
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Start the recall from how frequent clusters are, unless only the ranking is trained."""
         if self.options.parts == "rank":
             return
         cluster_of = np.arange(len(self.order)) // self.size
-        self.recall.begin(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
+        self.recall.init_from_labels(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
 
     def step(self, step: Step) -> None:
-        """See `Head.step`."""
+        """Update the tables with all that `loss` was given since the last step."""
         for name, table in self.tables().items():
             table.update(self.works[name], step.rates["head"], step.decay)
         self.forget()
 
     def forget(self) -> None:
-        """See `Head.forget`."""
+        """Drop what `loss` was given since the last step."""
         self.works = {"recall": [], "rank": []}
 
     @torch.no_grad()
     def recalled(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and ids (B, n) of the clusters that are ranked in use, best first."""
+        """Return logits and ids (B, n) of the clusters that are ranked in use, best first."""
         logits, clusters = self._recall_logits(vectors).topk(self.n_ranked)
         return logits, clusters
 
     @torch.no_grad()
-    def top_k(self, vectors: Tensor, k: int, recalls: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`: exact among the labels of the recalled clusters; equal scores by label.
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best labels of the recalled clusters, exactly; equal scores are ordered by label.
 
-        `recalls` (B, d) are the vectors that clusters are recalled by, where these are others than those ranked by.
+        `inputs.recall_vectors` are the vectors that clusters are recalled by, where these are not those of ranking.
         """
-        logits, clusters = self.recalled(vectors if recalls is None else recalls)
+        vectors = inputs.vectors
+        logits, clusters = self.recalled(vectors if inputs.recall_vectors is None else inputs.recall_vectors)
         with torch.autocast(vectors.device.type, enabled=False):
             inner = self._narrow(vectors.to(self.bottleneck.weight.dtype))
-            found, places = best_candidates(self.rank, inner, clusters, F.logsigmoid(logits), k)
+            log_scores, places = best_candidates(self.rank, inner, clusters, F.logsigmoid(logits), k)
         by_label = self.labels[places].argsort(dim=1)
-        found, by_score = found.gather(1, by_label).sort(dim=1, descending=True, stable=True)
+        log_scores, by_score = log_scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
         places = places.gather(1, by_label).gather(1, by_score)
-        missing = found == -torch.inf
-        scores, places = found.exp().masked_fill(missing, -torch.inf), places.masked_fill(missing, -1)
+        missing = log_scores == -torch.inf
+        scores, places = log_scores.exp().masked_fill(missing, -torch.inf), places.masked_fill(missing, -1)
         short = k - scores.shape[1]
         return F.pad(scores, (0, short), value=-torch.inf), F.pad(places, (0, short), value=-1)
 
     def tables(self) -> dict[str, LabelTable]:
-        """See `Head.tables`."""
+        """Return the tables that train themselves, by attribute."""
         return {"recall": self.recall, "rank": self.rank}
 
     def facts(self) -> dict[str, Any]:
-        """See `Head.facts`."""
+        """Return the sizes of the head."""
         width, inner = self.bottleneck.in_features, self.options.bottleneck_width
         return {
             "n_labels": self.n_labels,
@@ -197,11 +212,11 @@ class Shortlist(Head):
         }
 
     def _narrow(self, vectors: Tensor) -> Tensor:
-        made: Tensor = self.bottleneck(vectors)
-        return made.sigmoid() if self.options.bottleneck == "paper" else made
+        narrow: Tensor = self.bottleneck(vectors)
+        return narrow.sigmoid() if self.options.bottleneck == "sigmoid" else narrow
 
     def _recall_logits(self, vectors: Tensor) -> Tensor:
-        """(B, K) float32."""
+        """Return the logits of all clusters, (B, K) float32."""
         with torch.autocast(vectors.device.type, enabled=False):
             return torch.cat([logits for _, logits in self.recall.logits(vectors)], 1).float()
 
@@ -213,10 +228,10 @@ class Shortlist(Head):
         return _loss(vectors, gradient, value, scale, work.n_step)
 
     def _rank_loss(self, inner: Tensor, targets: Targets, chosen: Candidates, n_step: float, show: bool) -> Tensor:
-        """Each text's loss by its scale; rows see the same times a constant, so that sizes weigh equally there too."""
+        """Return the mean over texts of each text's scaled loss; rows get the same scale times a constant."""
         plain, scale = inner.detach().to(working_dtype(inner)), self._rank_scale(chosen)
         typical = self.n_ranked * self.n_labels / self.n_clusters
-        weights = scale[:, 0] * typical if self.options.loss == "fixed" else None
+        weights = scale[:, 0] * typical if self.options.loss == "mean" else None
         work: RowWork
         with torch.autocast(inner.device.type, enabled=False):
             if self._gathers(inner.device):
@@ -230,13 +245,13 @@ class Shortlist(Head):
         return _loss(inner, gradient, value, scale, n_step)
 
     def _recall_scale(self) -> float:
-        return 1.0 if self.options.loss == "paper" else 1 / self.n_clusters
+        return 1.0 if self.options.loss == "sum" else 1 / self.n_clusters
 
     def _rank_scale(self, chosen: Candidates) -> Tensor:
-        """What each text's sum over candidates is multiplied by, (B, 1)."""
-        if self.options.loss == "fixed":
+        """Return the factor of each text's sum over candidates, (B, 1)."""
+        if self.options.loss == "mean":
             return 1 / chosen.n_real(self.sizes).clamp(min=1).float()[:, None]
-        value = 1.0 if self.options.loss == "paper" else 1 / (self.n_ranked * self.size)
+        value = 1.0 if self.options.loss == "sum" else 1 / (self.n_ranked * self.size)
         return torch.full((len(chosen.clusters), 1), value, device=chosen.clusters.device)
 
     def _gathers(self, device: torch.device) -> bool:
@@ -250,7 +265,7 @@ class Shortlist(Head):
 
 
 def cluster_slots(index: LabelIndex) -> NDArray[np.int64]:
-    """Labels of each last-level cluster (n_clusters, size of the largest), padded with −1."""
+    """Return the labels of each last-level cluster (n_clusters, size of the largest), padded with −1."""
     level = index.levels()[-1]
     sizes = np.diff(level.child_ptr)
     slots = np.full((len(sizes), max(1, int(sizes.max()))), -1, np.int64)
@@ -259,19 +274,21 @@ def cluster_slots(index: LabelIndex) -> NDArray[np.int64]:
 
 
 def cluster_targets(targets: Targets, size: int, device: torch.device) -> Targets:
-    """The clusters that hold labels of a text, each once; by places in clusters of `size` slots."""
+    """Return the clusters of each text's labels, each once, from places in clusters of `size` slots."""
     keys = np.unique(targets.host_labels // size * targets.n_texts + targets.host_rows)
     clusters, rows = np.divmod(keys, targets.n_texts)
-    made = Targets(torch.from_numpy(rows), torch.from_numpy(clusters), rows, clusters, targets.n_texts, targets.texts)
-    return made.to(device)
+    positives = Targets(
+        torch.from_numpy(rows), torch.from_numpy(clusters), rows, clusters, targets.n_texts, targets.texts
+    )
+    return positives.to(device)
 
 
 def n_weights(width: int, n_clusters: int, bottleneck_width: int, n_labels: int) -> int:
-    """Parameters of recall, bottleneck and labels; padding is not counted."""
+    """Return the number of parameters of recall, bottleneck and labels, without padding."""
     return (width + 1) * n_clusters + (width + 1) * bottleneck_width + n_labels * bottleneck_width
 
 
 def _loss(vectors: Tensor, gradient: Tensor, value: Tensor | None, scale: Tensor, n_step: float) -> Tensor:
-    """A loss with a given gradient (B, d) and, where it is shown, value (B,), each text scaled (B, 1)."""
+    """Return a loss with this gradient (B, d) and, if it is shown, value (B,), each text scaled by `scale` (B, 1)."""
     shown = torch.zeros((), device=vectors.device) if value is None else (value * scale[:, 0]).sum() / n_step
     return given_gradient(vectors, gradient * scale / n_step, shown)

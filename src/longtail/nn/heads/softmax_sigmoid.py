@@ -1,4 +1,6 @@
-"""Every label scored, with TReaderXML's printed loss: a softmax over the labels, and a sigmoid over that (D.4).
+"""Every label scored, with TReaderXML's printed loss: a softmax over the labels, and a sigmoid over that.
+
+Specified in docs/methods/treaderxml.md#loss.
 
     vectors (B, d)  ->  logits (B, n_labels)  ->  p = softmax  ->  Σ −log σ(p) of its labels, −log(1 − σ(p)) of others
 
@@ -15,34 +17,40 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Head
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace
 
 
+@HEADS.register("softmax-sigmoid")
 class SoftmaxSigmoid(Head):
-    """One row of weights a label, trained by the trainer's optimiser: for some ten thousand labels."""
+    """One row of weights per label, trained by the trainer's optimiser; for up to some ten thousand labels."""
 
     def __init__(self, width: int, n_labels: int) -> None:
         super().__init__()
         self.n_labels = n_labels
         self.rows = nn.Linear(width, n_labels)
 
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: Any | None = None) -> SoftmaxSigmoid:
+        """Return a new head for text vectors of `width` numbers."""
+        return cls(width, labels.n_labels)
+
     def logits(self, vectors: Tensor) -> Tensor:
-        """(B, n_labels) float32."""
+        """Return the logits of all labels, (B, n_labels) float32."""
         with torch.autocast(vectors.device.type, enabled=False):
             return cast(Tensor, self.rows(vectors.float()))
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """See `Head.loss`; the sum over labels."""
-        p = self.logits(vectors).softmax(1)
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the mean over texts of the sum over labels."""
+        p = self.logits(inputs.vectors).softmax(1)
         # −log(1 − σ(p)) is softplus(p), and −log σ(p) is that less p.
-        return (F.softplus(p).sum() - p[targets.rows, targets.labels].sum()) * (share / len(vectors))
+        return (F.softplus(p).sum() - p[targets.rows, targets.labels].sum()) * (share / len(inputs.vectors))
 
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`: p, in the order of the logits."""
-        logits = self.logits(vectors)
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return p of the k best labels, ordered by their logits."""
+        logits = self.logits(inputs.vectors)
         places = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
         return logits.softmax(1).gather(1, places), places
 
     def facts(self) -> dict[str, Any]:
-        """See `Head.facts`."""
+        """Return the sizes of the head."""
         return {"n_labels": self.n_labels, "n_weights": self.rows.weight.numel()}

@@ -1,28 +1,30 @@
-"""One row of weights a label, scored and trained in chunks of labels.
+"""One row of weights per label, scored and trained in chunks of labels.
 
     vectors (B, d)  ->  logits (B, n_rows) chunk by chunk, never all at once
 
-The gradient of the logits is written down directly (sigmoid minus target, or the hinge's), so neither the loss nor
-dense targets are needed. `gradient` gives the gradient of the vectors at once, for the encoder. The rows themselves
-are updated later, in `update`: it computes each chunk's logits once more and applies the chunk's gradient at once.
-That costs a third more products than keeping gradients, but no gradient of the whole table ever exists, and what
-micro-batches (or other processes) add to a step is their vectors and targets, which are small. What adds to a step
-need only say the gradient of each chunk of rows (`RowWork`); `Work` does so with all rows, `candidates` with a few.
+The gradient of the logits is explicit (sigmoid minus target, or that of the hinge), so neither the loss nor dense
+targets are needed. `gradient` returns the gradient of the vectors, for the encoder. The rows are updated later, in
+`update`, which computes the logits of each chunk again and applies the chunk's gradient at once. That takes a third
+more products than keeping gradients, but a gradient of the whole table never exists, and micro-batches (or other
+processes) add only their vectors and targets to a step, which are small. What adds to a step returns the gradient of
+each chunk of rows (`RowWork`): `Work` reads all rows, `candidates.Gathered` a few.
 
-Rows may be padding: their logits are −inf, so that they have no loss, no gradient and never win.
+Rows may be padding: their logits are −inf, so they have no loss and no gradient and are never returned.
 
 The gradient of the rows is that of the sum over labels and the mean over texts, whatever scale the encoder's has.
 
-A softmax over the labels needs each text's log of the sum of all exponents before any gradient (`log_sums`): one more
-pass over the chunks. Its targets are a text's labels in equal parts.
+Targets may be weighted (`Targets.values`): their part of the loss is multiplied by that.
+
+A softmax over labels needs the log of each text's sum of exponentials before any gradient (`log_sums`), which is one
+more pass over the chunks. Its targets are the text's labels in equal shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -33,30 +35,30 @@ from torch import Tensor, nn
 
 from longtail.labels.frequency import log_odds, smoothed_share
 from longtail.nn.batch import Targets
-from longtail.nn.noise import random_bits
-from longtail.options import Options
+from longtail.nn.heads.row_updates import row_update, step_numbers
+from longtail.options import Ablation, Options
+
+if TYPE_CHECKING:
+    from longtail.nn.training.parallel import Exchange
 
 Loss: TypeAlias = Literal["bce", "squared_hinge", "softmax"]
-_EPS = 1e-8
-_BETAS = 0.9, 0.999
-_LOW_BITS = 1 << 16
 
 
-class TableOptions(Options):
+class LabelTableOptions(Options):
     """How the rows of labels are kept and trained."""
 
     optimizer: Literal["adam", "sgd"] = "adam"
-    """Adam, or gradient descent with momentum: less memory, and better for hundreds of thousands of labels."""
+    """Adam, or SGD with momentum, which takes less memory and is better for hundreds of thousands of labels."""
     momentum: float = Field(0.9, ge=0, lt=1)
-    """sgd: what is kept of the last direction."""
+    """sgd: the momentum."""
     storage: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16 halves the memory; updates are then rounded up or down at random, so that small ones are not lost."""
-    prior: bool = True
-    """Start from each label's frequency: its bias is its log odds in training (with a softmax the log of its share, −1
-    with a hinge). Otherwise the first epoch goes by while hundreds of wrong labels a text are pushed down, and the
-    encoder with them."""
+    """bfloat16 halves the memory; updates are then rounded stochastically, so that small ones are not lost."""
+    prior: Ablation[bool] = True
+    """Start biases from each label's frequency: its log odds in training (with a softmax the log of its share, with a
+    hinge −1). Otherwise the first epoch is spent on pushing hundreds of wrong labels per text down, and the encoder
+    with them."""
     chunk: PositiveInt = 1 << 16
-    """Labels whose logits are held at once."""
+    """Labels whose logits are computed at once."""
 
 
 class RowWork(Protocol):
@@ -64,15 +66,19 @@ class RowWork(Protocol):
 
     @property
     def n_step(self) -> float:
-        """Texts of the whole step: what the gradient is a mean over."""
+        """Return the number of texts in the whole step, over which the gradient is a mean."""
 
     def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Gradient of the weights (n_chunk, d) and of the bias (n_chunk,) of each chunk of rows, summed over texts."""
+        """Yield the gradients of weights (n_chunk, d) and bias (n_chunk,) of each chunk of rows, summed over texts."""
+
+    @classmethod
+    def gather(cls, works: Sequence[Any], exchange: Exchange) -> Sequence[RowWork]:
+        """Return one work per process from the micro-batches of this one; all processes must call it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A micro-batch above a table."""
+    """What a micro-batch adds to a step of a table of which it read all rows."""
 
     vectors: Tensor  # (B, d)
     targets: Targets
@@ -83,7 +89,7 @@ class Work:
     votes: Targets | None = None  # what is added to logits
 
     def row_gradients(self, table: LabelTable) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """See `RowWork`."""
+        """Yield the gradients of weights and bias of each chunk of rows, summed over texts."""
         for chunk in table.chunks(self.targets, self.vectors.dtype, self.votes):
             allowed = table.allowed_in(chunk, self.allowed)
             signal = _signal(table.loss_kind, _logits(self.vectors, chunk), chunk, allowed, self.sums)
@@ -92,30 +98,47 @@ class Work:
             of_bias = None if table.bias is None else signal.sum(0, dtype=torch.float32)
             yield signal.T @ self.vectors, of_bias
 
+    @classmethod
+    def gather(cls, works: Sequence[Work], exchange: Exchange) -> list[Work]:
+        """Return one work per process from the micro-batches of this one; all processes must call it."""
+        first = works[0]
+        targets = exchange.targets([work.targets for work in works])
+        own_votes = [work.votes for work in works if work.votes is not None]
+        votes: Sequence[Targets | None] = exchange.targets(own_votes) if own_votes else [None] * len(targets)
+        names = [name for name in ("vectors", "weights", "allowed", "sums") if getattr(first, name) is not None]
+        columns = [[getattr(work, name) for work in works] for name in names]
+        tensors = exchange.rows(columns, [theirs.n_texts for theirs in targets])
+        n_step = first.n_step * len(targets)
+        return [
+            replace(first, targets=theirs, votes=voted, n_step=n_step, **dict(zip(names, columns_of, strict=True)))
+            for theirs, voted, columns_of in zip(targets, votes, tensors, strict=True)
+        ]
+
 
 class LabelTable(nn.Module):
-    """Weights of labels that train themselves."""
+    """Weights of labels, with their own optimiser."""
 
     weight: nn.Parameter
     bias: nn.Parameter | None
-    shut: Tensor | None
+    padding_mask: Tensor | None
     """(n_rows,) −inf where a row is padding, else 0."""
 
     def __init__(
         self,
         n_rows: int,
         width: int,
-        options: TableOptions,
+        options: LabelTableOptions,
         loss: Loss = "bce",
+        *,
         bias: bool = True,
         group: int = 1,
         real: NDArray[np.bool_] | None = None,
         bound: float | None = None,
     ) -> None:
-        """`group` neighbouring rows make a group of `Work.allowed`.
+        """Make a table of `n_rows` rows of `width` numbers.
 
-        `real` (n_rows,) is false where a row is padding; a table with padding has no bias. Weights begin between
-        −`bound` and `bound`, by default 1/√width.
+        `group` neighbouring rows form a group of `Work.allowed`. `real` (n_rows,) is false where a row is padding; a
+        table with padding has no bias. Weights start between −`bound` and `bound`, by default 1/√width.
         """
         super().__init__()
         if bias and real is not None:
@@ -126,35 +149,35 @@ class LabelTable(nn.Module):
         drawn = torch.empty(n_rows, width).uniform_(-bound, bound).to(kind)
         self.weight = nn.Parameter(drawn, requires_grad=False)
         self.bias = nn.Parameter(torch.zeros(n_rows), requires_grad=False) if bias else None
-        shut = None if real is None else torch.where(torch.from_numpy(real), 0.0, -torch.inf)
-        self.register_buffer("shut", shut, persistent=False)
+        padding_mask = None if real is None else torch.where(torch.from_numpy(real), 0.0, -torch.inf)
+        self.register_buffer("padding_mask", padding_mask, persistent=False)
         step = max(1, options.chunk // group) * group
         self.edges = np.append(np.arange(0, n_rows, step), n_rows).astype(np.int64)
         self.moments: dict[str, Tensor] = {}
         self.n_updates = 0
         self.compiled = False
-        self.gather: Callable[[Sequence[RowWork]], Sequence[RowWork]] | None = None
-        """With several processes: brings together what all of them add to a step."""
+        self.exchange: Exchange | None = None
+        """Set where several processes train the table."""
 
     @property
     def offset(self) -> Tensor | None:
-        """What is added to each logit, (n_rows,)."""
-        return self.bias if self.shut is None else self.shut
+        """Return what is added to each logit, (n_rows,)."""
+        return self.bias if self.padding_mask is None else self.padding_mask
 
     @property
     def n_at_once(self) -> int:
-        """Rows of the largest chunk."""
+        """Return the number of rows of the largest chunk."""
         return int(np.diff(self.edges).max())
 
     @property
     def moment_bytes(self) -> int:
-        """What the optimiser remembers: one number of the storage a weight (sgd), or two of float32 (adam)."""
+        """Return the bytes of the optimiser's state: one stored number per weight (sgd), or two in float32 (adam)."""
         if self.options.optimizer == "sgd":
             return sum(parameter.numel() * parameter.element_size() for parameter in self.parameters())
         return 8 * sum(parameter.numel() for parameter in self.parameters())
 
-    def begin(self, counts: NDArray[np.int64], n_texts: int) -> None:
-        """Set the bias by how many of the training texts each row has."""
+    def init_from_labels(self, counts: NDArray[np.int64], n_texts: int) -> None:
+        """Set biases from the number of training texts of each row (n_rows,)."""
         if self.bias is None or not self.options.prior:
             return
         if self.loss_kind == "bce":
@@ -167,40 +190,39 @@ class LabelTable(nn.Module):
             self.bias.copy_(torch.from_numpy(begins))
 
     def log_sums(self, vectors: Tensor, targets: Targets) -> Tensor:
-        """Log of the sum of all exponents of logits, (B,) float32; inf for texts without labels: they teach nothing."""
-        found = [_logits(vectors, chunk).float().logsumexp(1) for chunk in self.chunks(None, vectors.dtype)]
+        """Return the log-sum-exp of each text's logits (B,) float32; inf for texts without labels, to skip them."""
+        sums = [_logits(vectors, chunk).float().logsumexp(1) for chunk in self.chunks(None, vectors.dtype)]
         alone = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
         alone[targets.rows] = False
-        return torch.stack(found).logsumexp(0).masked_fill_(alone, torch.inf)
+        return torch.stack(sums).logsumexp(0).masked_fill_(alone, torch.inf)
 
     def gradient(self, work: Work, show: bool) -> tuple[Tensor, Tensor | None]:
-        """Gradient of the vectors (B, d) float32 of the sum over labels, a text; with `show`, also that sum (B,)."""
+        """Return the gradient (B, d) float32 of each text's sum over labels; with `show` also that sum (B,)."""
         vectors = work.vectors
-        made = torch.zeros(vectors.shape, device=vectors.device)
+        gradient = torch.zeros(vectors.shape, device=vectors.device)
         value = torch.zeros(len(vectors), device=vectors.device) if show else None
         for chunk in self.chunks(work.targets, vectors.dtype, work.votes):
             logits = _logits(vectors, chunk)
             allowed = self.allowed_in(chunk, work.allowed)
             if value is not None:
                 value += _value(self.loss_kind, logits, chunk, allowed)
-            made += _signal(self.loss_kind, logits, chunk, allowed, work.sums) @ chunk.weight
+            gradient += _signal(self.loss_kind, logits, chunk, allowed, work.sums) @ chunk.weight
         if value is not None and work.sums is not None:
             value += work.sums.masked_fill(work.sums == torch.inf, 0)
-        return made, value
+        return gradient, value
 
     def update(self, works: Sequence[RowWork], rate: float, decay: float = 0.0) -> None:
-        """One step of the optimiser, with all micro-batches of a step; the bias never decays."""
+        """Take one step of the optimiser with all micro-batches of a step; the bias never decays."""
         if not works:
             return
-        works = self.gather(works) if self.gather else works
+        works = works[0].gather(works, self.exchange) if self.exchange else works
         self.n_updates += 1
-        for_weight, for_bias = _on_device(self, rate, decay, self.n_updates)
-        apply = _compiled(self.options.optimizer) if self.compiled else _PLAIN[self.options.optimizer]
+        for_weight, for_bias = step_numbers(rate, decay, self.n_updates, self.weight.device)
+        apply = row_update(self.options.optimizer, self.compiled)
         scale, momentum = 1.0 / works[0].n_step, self.options.momentum
-        parts = [work.row_gradients(self) for work in works]
-        for start, stop, *found in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), *parts, strict=True):
+        gradients = zip(*(work.row_gradients(self) for work in works), strict=True)
+        for (start, stop), ((gradient, of_bias), *others) in zip(pairwise(self.edges.tolist()), gradients, strict=True):
             rows = slice(start, stop)
-            (gradient, of_bias), *others = found
             for other, other_bias in others:
                 gradient = gradient.float() + other
                 of_bias = None if of_bias is None else of_bias + other_bias
@@ -209,24 +231,24 @@ class LabelTable(nn.Module):
                 apply(self.bias[rows], self._moments("bias", rows), of_bias, scale, for_bias, momentum)
 
     def logits(self, vectors: Tensor, votes: Targets | None = None) -> Iterator[tuple[int, Tensor]]:
-        """First row and logits (B, n_chunk) float32 of each chunk: weights are used as they are stored, not rounded."""
+        """Yield the first row and the logits (B, n_chunk) float32 of each chunk, from weights as they are stored."""
         vectors = vectors.to(self.weight.dtype if vectors.is_cuda else torch.float32)
         for chunk in self.chunks(None, vectors.dtype, votes):
             yield chunk.rows.start, _logits(vectors, chunk, exact=True)
 
     def state(self) -> dict[str, Tensor]:
-        """What training needs beside the weights to go on."""
+        """Return what training needs beside the weights to continue."""
         return {**self.moments, "n_updates": torch.tensor(self.n_updates)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from what `state` returned."""
         self.n_updates = int(state["n_updates"])
         self.moments = {
             name: value.to(self.weight.device, copy=True) for name, value in state.items() if name != "n_updates"
         }
 
     def chunks(self, targets: Targets | None, kind: torch.dtype, votes: Targets | None = None) -> Iterator[_Chunk]:
-        """Neighbouring rows as numbers of a kind, with the targets and votes that lie among them."""
+        """Yield neighbouring rows as numbers of type `kind`, with the targets and votes among them."""
         nothing = [(0, 0)] * (len(self.edges) - 1)
         spans, voted = (part.spans(self.edges) if part else nothing for part in (targets, votes))
         offset, counts = self.offset, None
@@ -242,27 +264,30 @@ class LabelTable(nn.Module):
                 offsets = votes.rows[some], votes.labels[some] - start, votes.values[some]
             if targets is not None and last > first:
                 hits = targets.rows[first:last], targets.labels[first:last] - start
-                shares = 1 / counts[hits[0]] if counts is not None else None
+                if counts is not None:
+                    shares = 1 / counts[hits[0]]
+                elif targets.values is not None:
+                    shares = targets.values[first:last]
             bias = None if offset is None else offset[rows]
             yield _Chunk(rows, self.weight[rows].to(kind), bias, hits, shares, offsets)
 
     def allowed_in(self, chunk: _Chunk, allowed: Tensor | None) -> Tensor | None:
-        """Which rows of a chunk take part, (B, n_groups, 1) for a view of the logits by group."""
+        """Return which groups of a chunk take part, (B, n_groups, 1)."""
         if allowed is None:
             return None
         return allowed[:, chunk.rows.start // self.group : chunk.rows.stop // self.group, None]
 
     def _moments(self, name: str, rows: slice) -> list[Tensor]:
-        """The optimiser's memory of some rows; made on first use."""
+        """Return the optimiser's state of some rows; allocated on first use."""
         like = getattr(self, name)
         kind = like.dtype if self.options.optimizer == "sgd" else torch.float32
-        found = []
+        moments = []
         for number in range({"sgd": 1, "adam": 2}[self.options.optimizer]):
             key = f"{name}_moment{number + 1}"
             if key not in self.moments:
                 self.moments[key] = torch.zeros(like.shape, dtype=kind, device=like.device)
-            found.append(self.moments[key][rows])
-        return found
+            moments.append(self.moments[key][rows])
+        return moments
 
 
 class _Chunk(NamedTuple):
@@ -272,15 +297,15 @@ class _Chunk(NamedTuple):
     weight: Tensor  # (n_chunk, d)
     bias: Tensor | None  # (n_chunk,)
     hits: tuple[Tensor, Tensor] | None
-    """Texts that have a label among them, and its place in the chunk."""
+    """Texts with a label in the chunk, and the label's place in it."""
     shares: Tensor | None
-    """softmax: of each of these, one by how many labels the text has."""
+    """Weight of each of these; with a softmax, 1 / number of labels of the text. None: all have weight 1."""
     votes: tuple[Tensor, Tensor, Tensor] | None = None
-    """Texts, places in the chunk, and what is added to their logits."""
+    """Texts, places in the chunk, and what is added to these logits."""
 
 
 def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
-    """(B, n_chunk) in the type of the vectors; with `exact` in float32 on a GPU, without rounding the sums."""
+    """Return logits (B, n_chunk) in the type of the vectors; with `exact` in float32 also on a GPU."""
     if exact and vectors.is_cuda and vectors.dtype != torch.float32:
         logits = torch.mm(vectors, chunk.weight.T, out_dtype=torch.float32)
         logits = logits if chunk.bias is None else logits + chunk.bias
@@ -295,7 +320,7 @@ def _logits(vectors: Tensor, chunk: _Chunk, exact: bool = False) -> Tensor:
 
 
 def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None, sums: Tensor | None = None) -> Tensor:
-    """Derivative of the loss by each logit; overwrites the logits."""
+    """Return the derivative of the loss by each logit; the logits are overwritten."""
     if sums is not None:
         signal = logits.sub_(sums[:, None]).exp_()
         if chunk.hits is not None and chunk.shares is not None:
@@ -304,80 +329,38 @@ def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None, s
         signal = logits.sigmoid_()
         if chunk.hits is not None:
             signal[chunk.hits] -= 1
+            _weigh(signal, chunk)
     else:
         hit = None if chunk.hits is None else logits[chunk.hits]
         signal = logits.add_(1).clamp_(min=0).mul_(2)
         if hit is not None:
             signal[chunk.hits] = -2 * (1 - hit).clamp(min=0)
+            _weigh(signal, chunk)
     if allowed is None:
         return signal
     grouped = signal.view(len(signal), allowed.shape[1], -1)
     return torch.where(allowed, grouped, 0).view(signal.shape)
 
 
+def _weigh(each: Tensor, chunk: _Chunk) -> None:
+    """Multiply the entries of texts and their own labels by their weights."""
+    if chunk.hits is not None and chunk.shares is not None:
+        each[chunk.hits] *= chunk.shares.to(each.dtype)
+
+
 def _value(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None) -> Tensor:
-    """Sum of the loss over the labels of a chunk, (B,); of a softmax without the log of the sum of exponents."""
+    """Return the loss summed over the labels of a chunk (B,); of a softmax, without the log-sum-exp."""
     logits = logits.float()
     if loss == "softmax":
-        made = torch.zeros(len(logits), device=logits.device)
+        losses = torch.zeros(len(logits), device=logits.device)
         if chunk.hits is not None and chunk.shares is not None:
-            made.index_add_(0, chunk.hits[0], -logits[chunk.hits] * chunk.shares)
-        return made
+            losses.index_add_(0, chunk.hits[0], -logits[chunk.hits] * chunk.shares)
+        return losses
     each = F.softplus(logits) if loss == "bce" else (1 + logits).clamp(min=0) ** 2
     if chunk.hits is not None:
         hit = logits[chunk.hits]
         each[chunk.hits] = F.softplus(-hit) if loss == "bce" else (1 - hit).clamp(min=0) ** 2
+        _weigh(each, chunk)
     if allowed is not None:
         each = torch.where(allowed, each.view(len(each), allowed.shape[1], -1), 0).view(each.shape)
     return each.sum(1)
-
-
-def _on_device(table: LabelTable, rate: float, decay: float, n_updates: int) -> tuple[Tensor, Tensor]:
-    """Numbers that change from step to step, for weights and for a bias.
-
-    As tensors: compiled updates are then never compiled again.
-    """
-    correction = [1 - beta**n_updates for beta in _BETAS]
-    seed = float(torch.randint(1 << 24, ()))  # a whole number that float32 holds
-    values = torch.tensor([[rate, decay, *correction, seed], [rate, 0.0, *correction, seed]])
-    device = table.weight.device
-    values = values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
-    return values[0], values[1]
-
-
-def _sgd(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:
-    direction = moments[0].float() * momentum + gradient.float() * scale
-    value = weight.float() * (1 - step[0] * step[1]) - step[0] * direction
-    _store(moments[0], direction, step[4], 0)
-    _store(weight, value, step[4], 16)
-
-
-def _adam(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:
-    gradient = gradient.float() * scale
-    first = moments[0] * _BETAS[0] + gradient * (1 - _BETAS[0])
-    second = moments[1] * _BETAS[1] + gradient * gradient * (1 - _BETAS[1])
-    moments[0].copy_(first)
-    moments[1].copy_(second)
-    change = (first / step[2]) / ((second / step[3]).sqrt() + _EPS)
-    _store(weight, weight.float() * (1 - step[0] * step[1]) - step[0] * change, step[4], 0)
-
-
-def _store(place: Tensor, value: Tensor, seed: Tensor, shift: int) -> None:
-    """Write float32 numbers; into bfloat16 by rounding up or down at random (16 bits of noise): the mean stays."""
-    if place.dtype == torch.float32:
-        place.copy_(value)
-        return
-    noise = (random_bits(place, seed) >> shift) & (_LOW_BITS - 1)
-    bits = (value.contiguous().view(torch.int32) + noise) & -_LOW_BITS
-    place.copy_(bits.view(torch.float32))
-
-
-_PLAIN: dict[str, Callable[..., None]] = {"sgd": _sgd, "adam": _adam}
-_COMPILED: dict[str, Any] = {}
-
-
-def _compiled(name: str) -> Callable[..., None]:
-    if name not in _COMPILED:
-        _COMPILED[name] = torch.compile(_PLAIN[name], dynamic=True)
-    made: Callable[..., None] = _COMPILED[name]
-    return made

@@ -1,4 +1,4 @@
-"""A probabilistic label tree: a label is as likely as all nodes on the way to it, each given the one above (XT, PLT).
+"""A probabilistic label tree: P(label) is the product over its path of P(node | parent) (XT, PLT).
 
     vectors (B, d)  ->  logits of nodes  ->  log P(label) = sum of log σ(logit) from the root's child down to the label
 
@@ -24,36 +24,39 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.labels.nodes import Nodes
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import Head, Step
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, required
 from longtail.nn.heads.candidates import on_device
 from longtail.nn.heads.dense import given_gradient
 from longtail.nn.rows import RowTable, Touches
-from longtail.options import Options
+from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Weights that are gathered at once."""
+"""Weights gathered at once."""
 _WIDEN = 4
 _LABELS = 8
-"""Labels of a text, for counting memory."""
+"""Labels per text, for estimating memory."""
 
 
 class TreeHeadOptions(Options):
-    """Where a label tree starts from, and how it is searched."""
+    """Initial weights and search of a label tree."""
 
-    prior: bool = True
-    """Start from how often each node is right where its parent is."""
+    prior: Ablation[bool] = True
+    """Start biases from how often each node is right where its parent is."""
     beam: PositiveInt = 10
-    """Clusters of a level that are looked into at first."""
+    """Clusters per level in the first search."""
     exact: bool = True
-    """Look into more of them until the list is sure to be the best one; otherwise the first list stands."""
+    """Search with wider beams until the list is certain to be the best; otherwise the first list is kept."""
 
 
+@HEADS.register("tree")
 class Tree(Head):
-    """One row of weights a node."""
+    """One row of weights per node."""
+
+    options_class = TreeHeadOptions
 
     offsets: Tensor
-    """(n + 1,) What is added to logits: inf for an only child, which is sure, −inf for padding."""
+    """(n + 1,) Added to logits: inf for an only child, whose probability is 1; −inf for padding."""
 
     def __init__(self, width: int, index: LabelIndex, options: TreeHeadOptions | None = None) -> None:
         super().__init__()
@@ -64,73 +67,80 @@ class Tree(Head):
         offsets = np.append(np.where(self.tree.only, np.inf, 0), -np.inf).astype(np.float32)
         self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
 
-    def begin(self, places: LabelMatrix) -> None:
-        """See `Head.begin`."""
+    @classmethod
+    def create(cls, width: int, labels: LabelSpace, options: TreeHeadOptions | None = None) -> Tree:
+        """Return a new head for text vectors of `width` numbers."""
+        return cls(width, required(labels.index, "clusters"), options)
+
+    def init_from_labels(self, places: LabelMatrix) -> None:
+        """Start biases from how often each node is right where its parent is."""
         if self.options.prior:
             self.nodes.weight.data[: self.tree.n, -1] = torch.from_numpy(self.tree.odds(places))
 
-    def loss(self, vectors: Tensor, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """See `Head.loss`: the sum over the nodes that a text tells about."""
+    def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
+        """Return the mean over texts of the sum over the nodes that a text is trained on."""
+        vectors = inputs.vectors
         pairs, device = self.tree.pairs(targets.host_rows, targets.host_labels, targets.n_texts), vectors.device
         starts = on_device(np.searchsorted(pairs.texts, np.arange(len(vectors))), device)
         texts, nodes = on_device(pairs.texts, device), on_device(pairs.nodes, device)
-        right, inputs = on_device(pairs.right, device).float(), _with_one(vectors.detach())
-        logits = self._logits(inputs, texts, nodes)
+        right, widened = on_device(pairs.right, device).float(), _with_one(vectors.detach())
+        logits = self._logits(widened, texts, nodes)
         each = F.binary_cross_entropy_with_logits(logits, right, reduction="sum") if show else logits.new_zeros(())
         signal = (logits.sigmoid() - right) * (share / len(vectors))
         gradient = F.embedding_bag(nodes, self.nodes.weight, starts, mode="sum", per_sample_weights=signal)
         if torch.is_grad_enabled():
-            self.nodes.works.append(Touches(nodes, texts, inputs, signal))
+            self.nodes.works.append(Touches(nodes, texts, widened, signal))
         return given_gradient(vectors, gradient[:, :-1], each * (share / len(vectors)))
 
     def step(self, step: Step) -> None:
-        """See `Head.step`."""
+        """Update the rows of the nodes that texts touched since the last step."""
         self.nodes.update(step.rates["head"], step.decay)
 
     def forget(self) -> None:
-        """See `Head.forget`."""
+        """Drop what `loss` was given since the last step."""
         self.nodes.works = []
 
     @torch.no_grad()
-    def top_k(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """See `Head.top_k`: exact, unless the options say otherwise; equal scores by label."""
-        inputs, beam = _with_one(vectors), self.options.beam
-        scores, labels, sure = self._search(inputs, k, beam)
+    def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best labels, exactly unless `options.exact` is off; ties by label."""
+        widened, beam = _with_one(inputs.vectors), self.options.beam
+        scores, labels, sure = self._search(widened, k, beam)
         while self.options.exact and not sure.all():
             beam *= _WIDEN
             left = (~sure).nonzero()[:, 0]
-            scores[left], labels[left], sure[left] = self._search(inputs[left], k, beam)
+            scores[left], labels[left], sure[left] = self._search(widened[left], k, beam)
         return scores.exp().masked_fill(labels < 0, -torch.inf), labels
 
     def tables(self) -> dict[str, RowTable]:
-        """See `Head.tables`."""
+        """Return the tables that train themselves, by attribute."""
         return {"nodes": self.nodes}
 
     def held_bytes(self, n_texts: int, n_tokens: int) -> int:
-        """See `Head.held_bytes`: the rows of the nodes that texts tell about, and the texts' vectors beside them."""
+        """Return the bytes of a step: the rows of the nodes that texts touch, and the vectors of the texts."""
         pairs = _LABELS * sum(level.shape[1] for level in self._levels())
         return 2 * 4 * min(_NUMBERS_AT_ONCE, n_texts * pairs * self.nodes.embedding_dim)
 
     def facts(self) -> dict[str, Any]:
-        """See `Head.facts`."""
-        own = {"n_labels": self.n_labels, "n_nodes": self.tree.n, "n_levels": self.tree.depth}
-        return {**own, "n_weights": self.tree.n * self.nodes.embedding_dim}
+        """Return the sizes of the head."""
+        n_weights = self.tree.n * self.nodes.embedding_dim
+        counts = {"n_labels": self.n_labels, "n_nodes": self.tree.n, "n_levels": self.tree.depth}
+        return {**counts, "n_weights": n_weights}
 
     def _levels(self) -> list[Tensor]:
         return [self.get_buffer(f"level_{number}") for number in range(self.tree.depth)]
 
     def _logits(self, inputs: Tensor, texts: Tensor, nodes: Tensor) -> Tensor:
-        """Of pairs of a text and a node, (n,)."""
+        """Return the logits of pairs of a text and a node, (n,)."""
         step = max(1, _NUMBERS_AT_ONCE // inputs.shape[1])
-        parts = zip(nodes.split(step), texts.split(step), strict=True)
-        return torch.cat([(self.nodes.weight[some] * inputs[own]).sum(1) for some, own in parts])
+        pairs = zip(nodes.split(step), texts.split(step), strict=True)
+        return torch.cat([(self.nodes.weight[node] * inputs[text]).sum(1) for node, text in pairs])
 
     def _search(self, inputs: Tensor, k: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Log scores and labels (B, k), best first, and whether they are sure to be the best (B,)."""
+        """Return log scores and labels (B, k), best first, and whether they are sure to be the best (B,)."""
         widest = max(min(beam, len(level)) * level.shape[1] for level in self._levels())
         step = max(1, _NUMBERS_AT_ONCE // (widest * inputs.shape[1]))
-        found = [self._search_some(part, k, beam) for part in inputs.split(step)]
-        scores, labels, sure = (torch.cat(parts) for parts in zip(*found, strict=True))
+        lists = [self._search_some(some, k, beam) for some in inputs.split(step)]
+        scores, labels, sure = (torch.cat(column) for column in zip(*lists, strict=True))
         return scores, labels, sure
 
     def _search_some(self, inputs: Tensor, k: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,18 +161,18 @@ class Tree(Head):
         return best, F.pad(labels, (0, k - labels.shape[1]), value=-1), best[:, -1] >= cut
 
     def _scores(self, inputs: Tensor, nodes: Tensor, above: Tensor) -> Tensor:
-        """Log scores of nodes (B, b·s) below clusters of log scores (B, b)."""
+        """Return log scores of nodes (B, b·s) below clusters with log scores `above` (B, b)."""
         logits = (self.nodes.weight[nodes] @ inputs[:, :, None]).squeeze(2) + self.offsets[nodes]
         return F.logsigmoid(logits) + above.repeat_interleave(nodes.shape[1] // above.shape[1], 1)
 
 
 def _ordered(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Best first, equal ones by label; −1 where there is none."""
+    """Return scores and labels best first, ties by label; label −1 where there is none."""
     labels, by_label = labels.masked_fill(scores == -torch.inf, -1).sort(dim=1)
     scores, by_score = scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
     return scores, labels.gather(1, by_score)
 
 
 def _with_one(vectors: Tensor) -> Tensor:
-    """(B, d + 1) float32: what a bias is multiplied with behind each vector."""
+    """Return vectors with a 1 appended (B, d + 1) float32, which the bias is multiplied with."""
     return F.pad(vectors.float(), (0, 1), value=1.0)

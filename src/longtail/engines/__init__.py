@@ -1,1 +1,0 @@
-"""Where work runs. Engines are handed in and know nothing of methods."""

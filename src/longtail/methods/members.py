@@ -1,0 +1,109 @@
+"""Methods with several members: train them one after the other, combine their lists, save and open each.
+
+    members [TopK (n_texts, length), ...]  ->  TopK (n_texts, k)
+
+A member is whatever ranks labels by itself: a tree, a network, or a whole method. All members get the same
+`TextReadings`, so texts that they read the same way are tokenised and vectorised once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import PositiveInt
+
+from longtail.data.dataset import Split
+from longtail.methods.base import Method, MethodOptions
+from longtail.persist import Folder, FolderWriter
+from longtail.run.run import Run
+from longtail.scores.combine import CombineOptions, combine
+from longtail.text.readings import TextReadings
+from longtail.types import TopK
+
+
+class MemberOptions(MethodOptions):
+    """Options of every method that may have several members."""
+
+    n_seeds: PositiveInt = 1
+    """Number of members that differ only in their seed, which is `seed`, `seed` + 1, …; with several encoders, recalls
+    or label vectors, this many for each of them."""
+    ensemble: CombineOptions = CombineOptions()
+    """How the lists of the members are combined."""
+    list_length: PositiveInt = 100
+    """Labels in the list of each member before they are combined; at least k."""
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of members that differ only in their seed."""
+        return range(self.seed, self.seed + self.n_seeds)
+
+
+class Member(Protocol):
+    """One of several models whose lists are combined."""
+
+    def top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        """Return the k best labels of each text."""
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder, in files that begin with `name`."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `longtail info` shows of it."""
+
+
+M = TypeVar("M", bound=Member)
+
+
+class EnsembleMethod(Method, Generic[M]):
+    """A method of one or several members; a subclass says what they are."""
+
+    members_: list[M]
+
+    @abstractmethod
+    def _plans(self) -> Iterable[Any]:
+        """Return what `_fit_member` and `_open_member` are given, one plan per member."""
+
+    @abstractmethod
+    def _fit_member(self, plan: Any, split: Split, texts: TextReadings, run: Run) -> M:
+        """Train a member; its `run` has stages of its own."""
+
+    @abstractmethod
+    def _open_member(self, plan: Any, folder: Folder, name: str) -> M:
+        """Open what `save` of a member wrote."""
+
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
+        """Make what all members share."""
+
+    def _save_prepared(self, writer: FolderWriter) -> None:
+        """Write what `_prepare` made."""
+
+    def _open_prepared(self, folder: Folder) -> None:
+        """Read what `_save_prepared` wrote."""
+
+    def _fit(self, split: Split, texts: TextReadings, run: Run) -> None:
+        self._prepare(split, texts, run)
+        self.members_ = [self._fit_member(plan, split, texts, run.within(name)) for name, plan in self._named_plans()]
+
+    def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        if len(self.members_) == 1:
+            return self.members_[0].top_k(texts, k, run)
+        length = max(k, self.options.list_length)
+        return combine([member.top_k(texts, length, run) for member in self.members_], k, self.options.ensemble)
+
+    def _save(self, writer: FolderWriter) -> None:
+        self._save_prepared(writer)
+        for member, (name, _) in zip(self.members_, self._named_plans(), strict=True):
+            member.save(writer, name)
+
+    def _open(self, folder: Folder) -> None:
+        self._open_prepared(folder)
+        self.members_ = [self._open_member(plan, folder, name) for name, plan in self._named_plans()]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of the members' networks."""
+        return {"networks": [member.describe() for member in self.members_]}
+
+    def _named_plans(self) -> Iterable[tuple[str, Any]]:
+        return ((f"member-{number}", plan) for number, plan in enumerate(self._plans()))

@@ -1,0 +1,1 @@
+"""Training of networks: the one loop, and what it needs."""

@@ -1,0 +1,326 @@
+"""The training loop of all networks, on `accelerate`.
+
+    network, tokens, labels  ->  the same network, trained
+
+A step is a whole batch: it is divided among the processes (data parallel), and each process sends its part to the
+device in micro-batches, whose gradients add up to those of the batch. Random numbers of a step depend on seed and step
+alone. A checkpoint holds weights, optimiser state, averages and counters; a run that is resumed from it ends with the
+same weights as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from longtail.errors import ConfigError, LongtailError
+from longtail.nn.batch import Batch
+from longtail.nn.heads.base import Step
+from longtail.nn.network import Network
+from longtail.nn.training.averaging import Averager
+from longtail.nn.training.batches import Plan, ahead
+from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save
+from longtail.nn.training.devices import (
+    choose_device,
+    choose_precision,
+    compile_layers,
+    compiling_failed,
+    gpu_bytes,
+    may_compile,
+    plain_layers,
+    seed_step,
+)
+from longtail.nn.training.graphs import Graphs
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.parallel import Exchange, of_main, same_everywhere
+from longtail.nn.training.schedules import factor
+from longtail.run.log import LOG
+from longtail.run.progress import SILENT
+from longtail.run.run import Run
+from longtail.text.tokens import TokenRows
+from longtail.types import LabelMatrix
+
+_SHOW_EVERY = 20
+_AUTOCAST = {"no": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+_WIDTHS = 4
+"""Different widths of compiled batches; each is compiled and recorded separately."""
+_WIDTH_STEP = 8
+"""Widths of batches that are not compiled are multiples of this."""
+
+
+class Trainer:
+    """Trains one network."""
+
+    def __init__(self, network: Network, options: TrainingOptions, seed: int, run: Run) -> None:
+        from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
+        from accelerate.utils import DistributedDataParallelKwargs
+
+        self.options, self.seed, self.run = options, seed, run
+        self.device = choose_device(options.device)
+        precision = choose_precision(options.precision, self.device)
+        AcceleratorState._reset_state(reset_partial_state=True)  # an earlier training here may have had another device
+        exchange = DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
+        self.accelerator = Accelerator(
+            mixed_precision=precision, cpu=self.device.type == "cpu", kwargs_handlers=[exchange]
+        )
+        self.n_ranks = self.accelerator.num_processes
+        self.compiled = options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda")
+        self.autocast = _AUTOCAST[precision]
+        self.network = network.to(self.device)
+        self.layers = network.encoder.layers() if self.compiled else nn.ModuleList()
+        if self.compiled:
+            may_compile()
+            compile_layers(self.layers)
+        for table in network.tables().values():
+            table.compiled = self.compiled
+            table.exchange = Exchange() if self.n_ranks > 1 else None
+        groups = network.groups(options.rates, options.decay)
+        self.optimizer = torch.optim.AdamW(groups, fused=True) if groups else None
+        self.model = network
+        if groups:
+            self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
+        self.graphs: Graphs | None = None
+        if groups and self.compiled and self.device.type == "cuda" and self.n_ranks == 1:
+            self.graphs = Graphs(network.encoder, self.autocast)
+        network.encode = self.graphs
+        self.averager = Averager(network.trained(), options.averaging)
+        self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
+        self.best_weights: dict[str, Tensor] | None = None
+        self.saved_step = 0
+        self.reported_step = 0
+
+    def fit(
+        self,
+        tokens: TokenRows,
+        labels: LabelMatrix,
+        pad_id: int,
+        max_width: int,
+        validate: Callable[[], float] | None = None,
+    ) -> Progressed:
+        """Train on texts and their labels, as places in the head; return how far training came.
+
+        Batches are padded with `pad_id` to at most `max_width` tokens. `validate` returns a score of the network.
+        """
+        options = self.options
+        longest = min(max_width, int(tokens.lengths().max()))
+        width = step_width(longest, self.compiled)
+        packed = self.network.encoder.packs(self.device, self.autocast)
+        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
+        n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
+        stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
+        validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
+        if plan.size < self.n_ranks:
+            raise ConfigError(f"a batch must have a text for each of {self.n_ranks} processes, got {plan.size}")
+        self._resume()
+        rank, main = self.accelerator.process_index, self.accelerator.is_main_process
+        writer = _tensorboard(options.tensorboard) if main else None
+        saved = time.monotonic()
+        self.network.train()
+        with (self.run.progress if main else SILENT).step("train", stop * plan.size, "texts") as advance:
+            advance(self.at.step * plan.size)
+            last = self.at.step if self._is_stale() else stop
+            for step, batch in ahead(plan, self.at.step, last, slice(rank, None, self.n_ranks)):
+                show = step % _SHOW_EVERY == 0 or step + 1 == stop
+                if options.dropout_steps is not None:
+                    self.network.train(step % math.ceil(len(tokens) / plan.size) < options.dropout_steps)
+                factor_now = factor(options.schedule, step, n_steps, self.at.drops)
+                loss = self._step(step, batch, plan.size, factor_now, show)
+                self.at.step = step + 1
+                self.averager.after(step + 1, n_steps)
+                if show:
+                    advance(plan.size, self._report(step, loss, factor_now, writer))
+                else:
+                    advance(plan.size)
+                due = validate_every and ((step + 1) % validate_every == 0 or step + 1 == stop)
+                if due and self._validated(validate, writer):
+                    break
+                if time.monotonic() - saved > options.checkpoint_s:
+                    self._save()
+                    saved = time.monotonic()
+        self._save()  # the run may be killed while later networks are trained
+        if writer is not None:
+            writer.close()
+        if self.best_weights is not None:
+            copy_into(self.best_weights, self.network.trained())
+        elif self.averager.n:
+            self.averager.put_in()
+        if not finite(self.network):
+            raise LongtailError(self._nan_message())
+        self.network.eval()
+        self.network.encode = self.graphs = None
+        plain_layers(self.layers)
+        return self.at
+
+    def _step(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
+        """Compute gradients in micro-batches, smaller ones if memory runs out; then update weights."""
+        while True:
+            try:
+                loss = self._gradients(step, batch, size, show)
+                break
+            except torch.cuda.OutOfMemoryError as error:
+                if min(self.at.micro_batch, len(batch)) <= 1 or self.n_ranks > 1:
+                    raise LongtailError(self._memory_message(step)) from error
+                self.at.micro_batch = min(self.at.micro_batch, len(batch)) // 2
+                LOG.warning(
+                    "GPU memory is full: micro-batches of %d texts from step %d on, still %d texts per step",
+                    self.at.micro_batch, step, size,
+                )  # fmt: skip
+            except RuntimeError as error:
+                if not (self.compiled and compiling_failed(error)) or self.n_ranks > 1:
+                    raise
+                self._use_plain_code()
+            self.network.forget()
+            if self.optimizer is not None:
+                self.optimizer.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+        try:
+            self._update(step, factor_now)
+        except torch.cuda.OutOfMemoryError as error:  # some weights may be updated already, so do not try again
+            raise LongtailError(self._memory_message(step)) from error
+        return loss
+
+    def _use_plain_code(self) -> None:
+        """Stop compiling; the widths of batches stay."""
+        self.compiled, self.network.encode, self.graphs = False, None, None
+        plain_layers(self.layers)
+        for table in self.network.tables().values():
+            table.compiled = False
+
+    def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
+        """Compute the gradients of this process's part of a batch of `size` texts; return the loss."""
+        seed_step(self.seed, step, self.accelerator.process_index)
+        total = torch.zeros((), device=self.device)
+        cuts = range(0, len(batch), self.at.micro_batch)
+        if self.graphs is not None:
+            self.graphs.active = len(cuts) == 1
+        for start in cuts:
+            part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
+            share = len(part) * self.n_ranks / size
+            with _synced(self, start == cuts[-1]):
+                with self.accelerator.autocast():  # a model that was not prepared has none of its own
+                    loss = self.model(part.to(self.device), share, show)
+                if loss.requires_grad:
+                    self.accelerator.backward(loss)
+            total += loss.detach()
+        return total
+
+    def _update(self, step: int, factor_now: float) -> None:
+        """Update weights; random numbers are the same in all processes."""
+        options = self.options
+        seed_step(self.seed, step)
+        scaler = self.accelerator.scaler
+        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
+        if self.optimizer is not None:
+            for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
+                group["lr"] = rate
+            if options.clip_norm:
+                self.accelerator.clip_grad_norm_(self.network.parameters(), options.clip_norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        rates = {name: rate * factor_now for name, rate in options.rates.items()}
+        self.network.step(Step(rates, options.head_decay, options.decay, scale))
+
+    def _rates(self, factor_now: float) -> list[float]:
+        groups = [] if self.optimizer is None else self.optimizer.param_groups
+        return [self.options.rates[group["name"]] * factor_now for group in groups]
+
+    def _report(self, step: int, loss: Tensor, factor_now: float, writer: Any) -> str:
+        """Format the loss; raise if it is not finite."""
+        value = float(loss)
+        if not math.isfinite(value):
+            raise LongtailError(self._nan_message())
+        self.reported_step = self.at.step
+        if writer is not None:
+            writer.add_scalar("loss", value, step)
+            writer.add_scalar("rate", self.options.rate * factor_now, step)
+        memory = gpu_bytes()
+        return f"loss {value:.4g}" + (f", {memory / 2**30:.1f} GiB GPU" if memory else "")
+
+    def _nan_message(self) -> str:
+        since = f" (last finite at step {self.reported_step})" if self.reported_step else ""
+        kept = f"; the checkpoint of step {self.saved_step} is kept" if self.saved_step else ""
+        return (
+            f"the loss is not finite at step {self.at.step}{since}{kept}; lower training.rate or "
+            "training.head_rate, set training.clip_norm, or use training.precision fp32"
+        )
+
+    def _memory_message(self, step: int) -> str:
+        return (
+            f"GPU memory is full at step {step + 1} with micro-batches of {self.at.micro_batch}; use "
+            "training.micro_batch, encoder.checkpointing, encoder.tokens.max_tokens or a smaller encoder"
+        )
+
+    def _validated(self, validate: Callable[[], float] | None, writer: Any) -> bool:
+        """Validate with averaged weights; return whether to stop."""
+        at, options = self.at, self.options
+        with self.averager.swapped_in():
+            score = validate() if validate and self.accelerator.is_main_process else 0.0
+            score = of_main(score) if self.n_ranks > 1 else score
+            if score > at.best:
+                at.best, at.best_step, at.stale = score, at.step, 0
+                self.best_weights = {name: value.detach().clone() for name, value in self.network.trained().items()}
+            else:
+                at.stale += 1
+        self.network.train()
+        at.history.append({"step": at.step, "score": score})
+        if writer is not None:
+            writer.add_scalar("nDCG@5", score, at.step)
+        patience = options.schedule.plateau_patience
+        if options.schedule.kind == "plateau" and at.stale and at.stale % (patience + 1) == 0:
+            at.drops += 1
+        return self._is_stale()
+
+    def _is_stale(self) -> bool:
+        """Return whether validation has not improved for too long."""
+        return self.options.patience is not None and self.at.stale >= self.options.patience
+
+    def _save(self) -> None:
+        """Write a checkpoint; the one before is kept until this one is complete."""
+        if self.accelerator.is_main_process and self.at.step > self.saved_step:
+            if not finite(self.network):
+                raise LongtailError(self._nan_message())
+            save(self.run.stages, self._kept())
+            self.saved_step = self.at.step
+
+    def _resume(self) -> None:
+        """Continue from the last checkpoint, if there is one."""
+        loaded = load(self.run.stages, self._kept())
+        if loaded is not None:
+            self.at, self.best_weights = loaded
+            self.saved_step = self.at.step
+        if self.n_ranks > 1 and not same_everywhere(self.at.step):
+            raise LongtailError("all processes must find the same checkpoint; give them one work folder")
+
+    def _kept(self) -> Kept:
+        scaler = self.accelerator.scaler
+        return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights)
+
+
+def step_width(longest: int, compiled: bool) -> int:
+    """Return the number of which the widths of batches are multiples."""
+    return -(-longest // (16 * _WIDTHS)) * 16 if compiled else _WIDTH_STEP
+
+
+def _synced(trainer: Trainer, last: bool) -> Any:
+    """Let processes exchange gradients with the last micro-batch only."""
+    from contextlib import nullcontext
+
+    return nullcontext() if last else trainer.accelerator.no_sync(trainer.model)
+
+
+def _tensorboard(folder: str | None) -> Any:
+    if folder is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        from longtail.errors import MissingExtraError
+
+        raise MissingExtraError("training.tensorboard needs tensorboard; pip install tensorboard") from error
+    return SummaryWriter(folder)

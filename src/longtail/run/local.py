@@ -1,0 +1,71 @@
+"""Threads of this process: enough on one machine, because kernels release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.errors import ConfigError
+from longtail.persist import Arrays
+from longtail.run.engine import HeldArrays
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class LocalEngine:
+    """Carries out jobs with `n_threads` threads; by default as many as there are cores."""
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        if n_threads is not None and n_threads < 1:
+            raise ConfigError(f"threads must be at least 1, got {n_threads}")
+        self.n_threads = n_threads or available_cores()
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield the result of each item, in order; at most two results per thread wait, so memory stays bounded."""
+        if self.n_threads == 1:
+            yield from map(function, items)
+            return
+        waiting: deque[Future[R]] = deque()
+        pool = ThreadPoolExecutor(self.n_threads)
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * self.n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def share(self, name: str, arrays: Arrays) -> HeldArrays:
+        """Return a handle that holds the arrays themselves."""
+        return HeldArrays(arrays)
+
+
+class Scratch(threading.local):
+    """A buffer per thread that kernels may overwrite. It grows as needed and is freed with its thread."""
+
+    def __init__(self, dtype: type[np.generic], fill: int) -> None:
+        self._buffer: NDArray[Any] = np.empty(0, dtype)
+        self._fill = fill
+
+    def take(self, n: int) -> NDArray[Any]:
+        """Return the first `n` places; new ones hold `fill`, others what the last user left there."""
+        if len(self._buffer) < n:
+            self._buffer = np.full(n, self._fill, self._buffer.dtype)
+        return self._buffer[:n]
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

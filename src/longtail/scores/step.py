@@ -1,0 +1,45 @@
+"""One change of a model's ranked lists: what every score step can do.
+
+    TopK (n_texts, n)  ->  step  ->  TopK (n_texts, k)
+
+A step is a frozen group of options, so it is saved as plain data, and any number of threads may use it at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.labels.model_labels import ModelLabels
+from longtail.options import Options
+from longtail.registry import Registry
+from longtail.types import TopK
+
+
+class ScoreStep(Options):
+    """Base of all score steps; each adds a `kind`, the name that it is registered and saved under."""
+
+    kind: str
+
+    def n_candidates(self, k: int) -> int:
+        """Return how many labels per text this step must be given so that it can return `k`."""
+        return k
+
+    def allowed(self, labels: ModelLabels) -> NDArray[np.bool_] | None:
+        """Return which labels (n_labels,) may be in a list; None if all may."""
+        return None
+
+    def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
+        """Return the changed lists, at most `k` labels per text."""
+        return lists.first(k)
+
+
+STEPS: Registry[type[ScoreStep]] = Registry(
+    "score_step",
+    {
+        "display": "longtail.scores.display",
+        "filter": "longtail.scores.filters",
+        "tail": "longtail.scores.tail",
+        "threshold": "longtail.scores.threshold",
+    },
+)

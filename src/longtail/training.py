@@ -1,0 +1,80 @@
+"""Load data for a method, train it and save it in a folder, so that a killed training can go on.
+
+OUT         the model, once it is whole
+OUT.work    finished stages while it is trained; kept when training fails, removed when the model is saved
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from longtail.data.dataset import Dataset, Split
+from longtail.data.load import load_dataset
+from longtail.errors import LongtailError
+from longtail.methods.base import Method
+from longtail.run.log import LOG
+from longtail.run.processes import is_main_process
+from longtail.run.progress import SILENT, Progress
+from longtail.run.run import Run
+from longtail.run.stages import FolderStages
+
+
+def work_folder(out: Path) -> Path:
+    """Return the folder where finished stages are kept while the model or file `out` is made."""
+    return out.with_name(f"{out.name}.work")
+
+
+def load_for(model: Method, data: Mapping[str, Any], progress: Progress = SILENT) -> Dataset:
+    """Load a data set with the columns that `model` reads; `data` are the other arguments of `load_dataset`."""
+    return load_dataset(**data, columns=model.columns, optional_columns=model.optional_columns, progress=progress)
+
+
+def data_facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:
+    """Return what a model remembers of its data: name, source, split, and how a part was held out."""
+    held_out = dataset.facts.get("held_out")
+    return {"name": dataset.name, "source": source, "split": split} | ({"held_out": held_out} if held_out else {})
+
+
+def fit_and_save(
+    model: Method,
+    split: Split,
+    out: Path,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    run: Run | None = None,
+) -> None:
+    """Train `model` on `split` and save it to `out`.
+
+    Of several processes that train it together, only the main one saves.
+
+    Args:
+        model: An untrained method.
+        split: The training texts.
+        out: The folder of the model; an older model there is replaced at the very end.
+        facts: What to add to the model's `facts_`.
+        resume: Use the stages that an unfinished training left.
+        run: How training is carried out; the stages are kept beside `out`.
+    """
+    run = run or Run()
+    work = work_folder(out)
+    if work.exists() and not resume:
+        LOG.info(f"{work} of an unfinished run is cleared; `resume` would have gone on with it")
+    try:
+        model.fit(split, run=run, work=work, resume=resume)
+        model.facts_ |= facts or {}
+        with run.progress.step("save"):
+            model.save(out)
+    except (KeyboardInterrupt, LongtailError):
+        tell_kept(work, "stages")
+        raise
+    if is_main_process():
+        FolderStages(work).close()
+
+
+def tell_kept(work: Path, what: str) -> None:
+    """Log that finished stages or trials are kept in `work`, if there are any."""
+    if work.exists():
+        LOG.warning(f"finished {what} are kept in {work}; the same call with `resume` goes on")

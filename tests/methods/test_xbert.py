@@ -1,0 +1,59 @@
+"""X-BERT with the encoders that its paper names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longtail.data.dataset import Dataset
+from longtail.methods import create_method, load_model
+
+
+@pytest.fixture(scope="module")
+def tiny_xlnet(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Path:
+    """A folder with an XLNet of two layers with random weights, whose tokenizer puts its mark behind the text."""
+    import torch
+    from tokenizers import Tokenizer, processors
+    from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetModel
+
+    from longtail.nn.pretrained import quiet
+
+    tokenizer = Tokenizer.from_file(str(tiny_encoder / "tokenizer.json"))
+    marks = [(mark, tokenizer.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A:0 [SEP]:0 [CLS]:2", special_tokens=marks)
+    shape = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
+    folder = tmp_path_factory.mktemp("encoder") / "xlnet"
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        XLNetModel(XLNetConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **shape)).save_pretrained(folder)
+        names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    return folder
+
+
+def test_presets_train_with_an_encoder_without_a_pooler(
+    tiny: Callable[..., Dataset],
+    tiny_xlnet: Path,
+    quick: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = tiny(n_texts=80, n_labels=12)
+    recall = {"kind": "transformer", "model": str(tiny_xlnet), "pooling": "pooler", "tokens": {"max_tokens": 32}}
+    training = quick("xbert", epochs=25)["matcher"]["training"]
+    changes = {"recalls": [recall], "vectors": [{"kinds": ["pifa"]}], "n_seeds": 1, "tree": {"max_leaf": 3}}
+    model = create_method("xbert/eurlex-4k", {**changes, "matcher": {"training": training}})
+    with caplog.at_level(logging.WARNING, logger="longtail"):
+        model.fit(data.train)
+    assert [record.message for record in caplog.records if "pooler" in record.message] == [
+        f"encoder {tiny_xlnet} has no pooler: its summary token is used instead (pooling 'cls')"
+    ]
+    found = model.top_k(data.test, 1)
+    assert np.mean([found.labels[row, 0] in data.test.labels[row] for row in range(len(data.test))]) > 0.9
+    model.save(tmp_path / "m")
+    assert np.array_equal(load_model(tmp_path / "m").top_k(data.test, 1).labels, found.labels)

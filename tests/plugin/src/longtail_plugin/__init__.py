@@ -1,0 +1,1 @@
+"""Parts that a package outside of longtail adds to it."""
