@@ -6,7 +6,7 @@ import longtail
 from longtail.metrics import BootstrapOptions
 from longtail.report import make_report
 
-data = longtail.load_dataset("debtags")
+data = longtail.load_dataset("debtags-sample")
 model = longtail.Linear().fit(data.train)
 found = longtail.evaluate_model(model, data.test, bootstrap=BootstrapOptions())
 for name in ("P@1", "P@5", "nDCG@5", "PSP@5"):
@@ -15,5 +15,5 @@ for name in ("P@1", "P@5", "nDCG@5", "PSP@5"):
 for band, values in found.metrics.bands.items():
     print(f"{band:7} nDCG@5 {100 * values['nDCG@5']:.1f}")
 with tempfile.TemporaryDirectory() as folder:
-    files = longtail.write_report(make_report(model, found, "debtags", "test"), folder)
+    files = longtail.write_report(make_report(model, found, "debtags-sample", "test"), folder)
     print(", ".join(sorted(files)))
