@@ -34,6 +34,11 @@ TRAINING = {"rate": 5e-3, "head_rate": 2e-2, "epochs": 15, "batch_size": 16, "av
 WORDS = {"hidden": 16, "vectors": {"width": 16}, "tokens": {"max_tokens": 32}, "dropout": 0.1, "dropout_words": 0.0}
 ATTENTION = {"rate": 3e-2, "bottleneck_rate": 3e-2, "head_rate": 3e-2, "clip_norm": 1.0}
 XBERT = {"tree": {"max_leaf": 3}, "n_clusters_ranked": 2}
+STACK = {
+    "members": ["linear", {"method": "knn", "options": {"n_neighbours": 10}}],
+    "n_folds": 2,
+    "ranker": {"n_trees": 20, "min_leaf": 5},
+}
 QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
     "lightxml": lambda encoder, training: {"encoders": [encoder], "dropout": 0.1, "training": training},
     "lightxml:ensemble": lambda encoder, training: {
@@ -127,6 +132,8 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "ranking": "similarity",
         "matcher": {"training": training},
     },
+    "stack": lambda encoder, training: STACK,
+    "stack:logistic": lambda encoder, training: {**STACK, "ranker": {"kind": "logistic"}},
     "peak-network": lambda encoder, training: {
         "encoder": {"vectors": {"width": 32}, "tokens": {"max_tokens": 32}},
         "training": {**training, "rate": 5e-2, "bottleneck_rate": 2e-2, "epochs": training["epochs"] + 10},

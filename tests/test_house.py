@@ -39,6 +39,7 @@ LAYERS = [
     {"kernels", "run"},
     {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours"},
     {"linear", "nn", "presets", "published"},
+    {"stacking"},
     {"methods"},
     {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
     {"cli", "__main__"},
@@ -56,6 +57,7 @@ ONLY_IN = {
     **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
+    "lightgbm": [SOURCE / "stacking" / "trees.py"],
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

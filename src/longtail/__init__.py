@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from longtail.methods.knn import KNN as KNN
     from longtail.methods.lightxml import LightXML as LightXML
     from longtail.methods.linear import Linear as Linear
+    from longtail.methods.stack import Stack as Stack
     from longtail.methods.treaderxml import TReaderXML as TReaderXML
     from longtail.methods.xbert import XBERT as XBERT
     from longtail.methods.xml_cnn import XMLCNN as XMLCNN
@@ -84,6 +85,7 @@ _HOMES = {
     "NotFittedError": "errors",
     "Predictions": "predictions",
     "Split": "data.dataset",
+    "Stack": "methods.stack",
     "Suggestion": "predictions",
     "TopK": "types",
     "TReaderXML": "methods.treaderxml",

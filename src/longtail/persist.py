@@ -11,6 +11,7 @@ therefore never leaves half a model, and never loses the model that was there be
 
 from __future__ import annotations
 
+import copy
 import glob
 import hashlib
 import json
@@ -55,7 +56,17 @@ class Folder:
         """Open `path`, which must hold a `kind`; `verify` forces or skips the checksums."""
         self.path = Path(path)
         self.manifest = _read_manifest(self.path, kind)
-        _check_files(self.path, self.manifest["files"], verify)
+        self._files, self._prefix = self.manifest["files"], ""
+        _check_files(self.path, self._files, verify)
+
+    def within(self, name: str) -> Folder:
+        """Return what was written `within` this name: files of their own and a manifest of its own."""
+        inner = copy.copy(self)
+        manifest = self.manifest.get(name)
+        if not isinstance(manifest, dict):
+            raise ModelFormatError(f"{self.path} has no part '{name}'; save the model again")
+        inner.manifest, inner._prefix = {"format": self.format, **manifest}, f"{self._prefix}{name}-"
+        return inner
 
     @property
     def format(self) -> int:
@@ -84,34 +95,43 @@ class Folder:
             raise ModelFormatError(f"{self.path / file} is damaged ({error}); save the model again") from error
 
     def __contains__(self, file: str) -> bool:
-        return file in self.manifest["files"]
+        return f"{self._prefix}{file}" in self._files
 
     def _file(self, file: str) -> Path:
         if file not in self:
-            raise ModelFormatError(f"{self.path} has no {file}; this version of longtail did not write it")
-        return self.path / file
+            raise ModelFormatError(
+                f"{self.path} has no {self._prefix}{file}; this version of longtail did not write it"
+            )
+        return self.path / f"{self._prefix}{file}"
 
 
 class FolderWriter:
     """A folder that `write_folder` is building."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        self.path, self._prefix = path, prefix
         self.manifest: dict[str, Any] = {}
+
+    def within(self, name: str) -> FolderWriter:
+        """Return a writer into the same folder, with files and a manifest of its own: a model inside a model."""
+        inner = FolderWriter(self.path, f"{self._prefix}{name}-")
+        self.manifest[name] = inner.manifest
+        return inner
 
     def arrays(self, name: str, arrays: Arrays) -> None:
         """Store numpy arrays as `name`."""
-        store_arrays(self.path / f"{name}.safetensors", arrays)
+        store_arrays(self.path / f"{self._prefix}{name}.safetensors", arrays)
 
     def text(self, file: str, text: str) -> None:
         """Store text as `file`."""
-        (self.path / file).write_text(text, encoding="utf-8")
+        (self.path / f"{self._prefix}{file}").write_text(text, encoding="utf-8")
 
     def table(self, name: str, table: pa.Table) -> None:
         """Store an Arrow table as `name`."""
         import pyarrow as pa
 
-        with pa.OSFile(str(self.path / f"{name}.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        file = self.path / f"{self._prefix}{name}.arrow"
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
             out.write_table(table)
 
 

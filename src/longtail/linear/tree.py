@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +79,9 @@ class LinearTree:
     @classmethod
     def load(cls, folder: Folder, name: str) -> LinearTree:
         """Open what `save` wrote."""
-        files = [f"{name}-level-{number}" for number in range(len(folder.manifest["files"]))]
-        return cls(tuple(Layer.from_arrays(folder.arrays(file)) for file in files if f"{file}.safetensors" in folder))
+        files = (f"{name}-level-{number}" for number in count())
+        kept = takewhile(lambda file: f"{file}.safetensors" in folder, files)
+        return cls(tuple(Layer.from_arrays(folder.arrays(file)) for file in kept))
 
 
 def fit_tree(

@@ -22,7 +22,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ METHODS: Registry[type[Method]] = Registry(
         "knn": "longtail.methods.knn",
         "lightxml": "longtail.methods.lightxml",
         "linear": "longtail.methods.linear",
+        "stack": "longtail.methods.stack",
         "treaderxml": "longtail.methods.treaderxml",
         "xbert": "longtail.methods.xbert",
         "xml-cnn": "longtail.methods.xml_cnn",
@@ -129,9 +130,22 @@ class Method(Estimator, ABC):
         folder for finished stages: with `resume`, a run that was killed continues there.
         """
         split = texts if isinstance(texts, Split) else Split.of(texts, labels, vocabulary)
+        run = Run.of(run, threads, progress)
+        return self._fit_split(split, TextReadings.of(split), run, vocabulary=vocabulary, work=work, resume=resume)
+
+    def _fit_split(
+        self,
+        split: Split,
+        texts: TextReadings,
+        run: Run,
+        *,
+        vocabulary: Vocabulary | None = None,
+        work: str | Path | None = None,
+        resume: bool = False,
+    ) -> Self:
+        """Do what `fit` does; `texts` are those of the split, with what has been made of them so far."""
         self._use_params()
         self.check(split)
-        run = Run.of(run, threads, progress)
         seen = with_seen_labels(split)
         space = labels_of_model(split, vocabulary if vocabulary is not None else split.official)
         key = {"options": self.options.plain(), "data": split.fingerprint, "longtail": version("longtail")}
@@ -142,7 +156,7 @@ class Method(Estimator, ABC):
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
         if work is not None:
             run = replace(run, stages=FolderStages.open(work, key, resume))
-        self._fit(seen, TextReadings.of(seen), run)
+        self._fit(seen, texts, run)
         self.vocabulary_, self.train_counts_, self.scored_labels_ = space.vocabulary, space.train_counts, space.scored
         self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
@@ -155,10 +169,10 @@ class Method(Estimator, ABC):
 
     def top_k(
         self,
-        texts: Split | Texts,
+        texts: Split | Texts | TextReadings,
         k: int = 5,
         *,
-        threshold: float | None = None,
+        threshold: float | Literal["auto"] | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
@@ -169,7 +183,8 @@ class Method(Estimator, ABC):
     ) -> TopK:
         """Return the best `k` labels of each text, as positions in `vocabulary_`; short rows end in -1.
 
-        `threshold` leaves out labels that score less. `tail_weight` moves rare labels up; by default as much as the
+        `threshold` leaves out labels that score less; `auto` is the best one for micro-F1, of a model whose scores are
+        calibrated. `tail_weight` moves rare labels up; by default as much as the
         model's options say. Only labels of `allow` and none of `deny` are suggested: ids, names, or branches of the
         hierarchy (`science/*`). `precision` is that of networks: fp32, as they were trained; bf16; int8 on a CPU;
         auto. `run` says how the work is done; `threads` and `progress` are shorthands for its parts.
@@ -193,7 +208,7 @@ class Method(Estimator, ABC):
         texts: Split | Texts,
         k: int = 5,
         *,
-        threshold: float | None = None,
+        threshold: float | Literal["auto"] | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
@@ -254,17 +269,21 @@ class Method(Estimator, ABC):
         if not is_main_process():
             return
         with write_folder(path, MODEL) as writer:
-            self._save(writer)
-            writer.table("labels", self.vocabulary_.table)
-            writer.arrays("labels", {"train_counts": self.train_counts_, "scored": self.scored_labels_})
-            writer.manifest |= {
-                "method": self.name,
-                "options": self.options.plain(),
-                "score_steps": self.chain_.plain(),
-                "data": self.facts_,
-                "parent_names": dict(self.vocabulary_.parent_names),
-                "versions": _versions(),
-            }
+            self._write(writer)
+
+    def _write(self, writer: FolderWriter) -> None:
+        """Write everything that `open` reads."""
+        self._save(writer)
+        writer.table("labels", self.vocabulary_.table)
+        writer.arrays("labels", {"train_counts": self.train_counts_, "scored": self.scored_labels_})
+        writer.manifest |= {
+            "method": self.name,
+            "options": self.options.plain(),
+            "score_steps": self.chain_.plain(),
+            "data": self.facts_,
+            "parent_names": dict(self.vocabulary_.parent_names),
+            "versions": _versions(),
+        }
 
     @classmethod
     def open(cls, folder: Folder, precision: Precision = "auto") -> Self:

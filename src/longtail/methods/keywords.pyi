@@ -14,6 +14,7 @@ from longtail.linear.recall import LinearRecallOptions
 from longtail.linear.training import SolverOptions
 from longtail.linear.tree import BeamOptions
 from longtail.methods.attentionxml import AttentionTraining
+from longtail.methods.stack import StackMember
 from longtail.neighbours.index import NeighbourSearchOptions
 from longtail.neighbours.points import TfidfPointOptions, WordPointOptions
 from longtail.neighbours.teacher import TeacherOptions
@@ -35,6 +36,8 @@ from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.schedules import ScheduleOptions
 from longtail.propensity import Propensity
 from longtail.scores.combine import CombineOptions
+from longtail.stacking.logistic import LogisticOptions
+from longtail.stacking.trees import TreesOptions
 from longtail.text.fields import FieldOptions, TfidfOptions
 from longtail.text.tokens import TokenOptions
 from longtail.text.vectors import WordVectorOptions
@@ -243,6 +246,10 @@ class LinearRecallKeywords(TypedDict, total=False):
     kind: Literal["linear"]
     solver: SolverKeywords | SolverOptions
 
+class LogisticKeywords(TypedDict, total=False):
+    kind: Literal["logistic"]
+    cost: float
+
 class NeighbourSearchKeywords(TypedDict, total=False):
     kind: Literal["exact", "faiss"]
     n_lists: int | None
@@ -322,6 +329,21 @@ class SolverKeywords(TypedDict, total=False):
     tolerance: float
     max_passes: int
     threshold: float
+
+class StackMemberKeywords(TypedDict, total=False):
+    method: str
+    options: Mapping[str, Any]
+
+class StackKeywords(TypedDict, total=False):
+    seed: int
+    tail_weight: float
+    propensity: PropensityKeywords | Propensity
+    members: Sequence[StackMemberKeywords | StackMember]
+    list_length: int
+    n_folds: int
+    n_ranked_folds: int
+    max_ranked_texts: int
+    ranker: TreesKeywords | TreesOptions | LogisticKeywords | LogisticOptions
 
 class StatesKeywords(TypedDict, total=False):
     tokens: TokenKeywords | TokenOptions
@@ -421,6 +443,15 @@ class TreeKeywords(TypedDict, total=False):
     stop: Literal["gain", "scores", "members"]
     tolerance: float
     max_passes: int
+
+class TreesKeywords(TypedDict, total=False):
+    kind: Literal["trees"]
+    objective: Literal["binary", "lambdarank"]
+    n_trees: int
+    n_leaves: int
+    rate: float
+    min_leaf: int
+    l2: float
 
 class VectorKeywords(TypedDict, total=False):
     kinds: Sequence[str]

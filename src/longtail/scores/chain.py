@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from longtail.errors import ConfigError
 from longtail.labels.model_labels import ModelLabels
+from longtail.scores.calibrate import Calibrate
 from longtail.scores.filters import Ask, Filter, lists_of_allowed
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.scores.tail import Tail
@@ -42,14 +43,15 @@ class Chain:
     def with_call(
         self,
         *,
-        threshold: float | None = None,
+        threshold: float | Literal["auto"] | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
     ) -> Chain:
         """Return this chain with what one call asks for.
 
-        `tail_weight` replaces the weight of the `tail` step, filters come before all steps, a threshold after them.
+        `tail_weight` replaces the weight of the `tail` step, filters come before all steps, a threshold after them;
+        `auto` is the threshold that the `calibrate` step knows.
         """
         steps = self.steps
         if tail_weight is not None:
@@ -58,8 +60,15 @@ class Chain:
             denied = _entries("deny", deny) or ()
             steps = (Filter.of({"allow": _entries("allow", allow), "deny": denied}), *steps)
         if threshold is not None:
-            steps = (*steps, Threshold.of({"threshold": float(threshold)}))
+            lowest = self._f1_threshold() if threshold == "auto" else float(threshold)
+            steps = (*steps, Threshold.of({"threshold": lowest}))
         return Chain(steps)
+
+    def _f1_threshold(self) -> float:
+        thresholds = [step.f1_threshold for step in self.steps if isinstance(step, Calibrate)]
+        if not thresholds:
+            raise ConfigError("threshold 'auto' needs a model with calibrated scores, got one without; give a number")
+        return thresholds[-1]
 
     def top_k(self, ask: Ask, k: int, labels: ModelLabels) -> TopK:
         """Return the best `k` labels of each text; `ask` gives the method's lists, in numbers of `labels`."""

@@ -37,6 +37,7 @@ class ScoreStep(Options):
 STEPS: Registry[type[ScoreStep]] = Registry(
     "score_step",
     {
+        "calibrate": "longtail.scores.calibrate",
         "display": "longtail.scores.display",
         "filter": "longtail.scores.filters",
         "tail": "longtail.scores.tail",

@@ -36,10 +36,13 @@ class TextReadings:
         self.table, self.features = table, features
         self._results: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
+        self._taken_from: tuple[TextReadings, NDArray[Any]] | None = None
 
     @classmethod
-    def of(cls, texts: Split | Texts) -> TextReadings:
-        """Return the texts of a split, or texts in any of the forms that models read."""
+    def of(cls, texts: Split | Texts | TextReadings) -> TextReadings:
+        """Return the texts of a split, or texts in any of the forms that models read; readings as they are."""
+        if isinstance(texts, TextReadings):
+            return texts
         return cls(texts.texts, texts.features) if isinstance(texts, Split) else cls(as_table(texts))
 
     def __len__(self) -> int:
@@ -52,11 +55,16 @@ class TextReadings:
         chosen = np.zeros(len(self), bool)
         chosen[rows] = True
         features = None if self.features is None else self.features[rows]
-        return TextReadings(self.table.filter(pa.array(chosen)), features)
+        taken = TextReadings(self.table.filter(pa.array(chosen)), features)
+        taken._taken_from = self, rows
+        return taken
 
     def tokens(self, tokeniser: Tokeniser, options: TokenOptions, run: Run, *, stage: str | None = None) -> TokenRows:
         """Return the token ids of all texts; in training they are kept as a stage of the first `run` that asks."""
         key = "tokens", tokeniser.fingerprint, options
+        if self._taken_from is not None and key in self._taken_from[0]._results:
+            whole, rows = self._taken_from
+            return self.once(key, lambda: whole.tokens(tokeniser, options, run).take(rows))
         return self.once(key, lambda: tokenise(self.table, tokeniser, options, run, stage=stage))
 
     def rows(self, features: TextFeatures, run: Run) -> Rows:

@@ -1,0 +1,209 @@
+"""Stack: several methods propose labels, and a ranker that knows how right each of them is scores the candidates.
+
+    members' lists  ->  their union: candidates  ->  features of each candidate  ->  ranker  ->  probability
+
+The ranker learns from lists of texts that the members have not seen. Training texts are split into folds, copies of a
+text into the same one; each member is trained without a fold and asked about it, for as many folds as the ranker learns
+from. For use, the members are trained on everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+
+from longtail.data.dataset import Split
+from longtail.methods import create_method
+from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.options import Options
+from longtail.persist import Folder, FolderWriter
+from longtail.run.run import PRECISIONS, Run
+from longtail.scores.step import ScoreStep
+from longtail.stacking.candidate_ranker import CandidateRanker
+from longtail.stacking.folds import folds_of
+from longtail.stacking.ranker import RankerOptions
+from longtail.stacking.trees import TreesOptions
+from longtail.text.readings import TextReadings
+from longtail.types import TopK
+
+if TYPE_CHECKING:
+    from longtail.methods.keywords import StackKeywords
+
+
+class StackMember(Options):
+    """A method that proposes labels; in a setting, its name alone will do."""
+
+    method: str
+    """A method (`linear`) or a preset of one (`linear/fast`)."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of it; its `seed` is that of the stack unless it is among them."""
+
+    def create(self, seed: int) -> Method:
+        """Return the untrained method."""
+        return create_method(self.method, {"seed": seed}, self.options)
+
+
+AnyMember = Annotated[StackMember, BeforeValidator(lambda m: {"method": m} if isinstance(m, str) else m)]
+
+
+class StackOptions(MethodOptions):
+    """Options of a stack."""
+
+    members: tuple[AnyMember, ...] = Field((StackMember(method="linear"), StackMember(method="knn")), min_length=2)
+    """What proposes labels: methods, presets, or the same method with several seeds."""
+    list_length: PositiveInt = 40
+    """Labels in the list of each member."""
+    n_folds: int = Field(5, ge=2)
+    """Parts that the training texts are split into."""
+    n_ranked_folds: PositiveInt = 2
+    """From the texts of how many folds the ranker learns. Each costs one more training of every member."""
+    max_ranked_texts: PositiveInt = 20_000
+    """The ranker learns from at most this many texts."""
+    ranker: RankerOptions = TreesOptions()
+    """What scores the candidates: `trees` (LightGBM) or `logistic`."""
+
+    @model_validator(mode="after")
+    def _folds_are_there(self) -> Self:
+        if self.n_ranked_folds > self.n_folds:
+            raise ValueError(f"n_ranked_folds must be at most n_folds, {self.n_folds}, got {self.n_ranked_folds}")
+        return self
+
+
+@METHODS.register("stack")
+class Stack(Method):
+    """Several methods, and a ranker that learns on held-out texts whom to trust with which label.
+
+    For example:
+
+        model = longtail.Stack(members=["linear", "knn"]).fit(data.train)
+        model.predict(["a text editor"], threshold="auto")        labels that are rather right than wrong
+    """
+
+    name = "stack"
+    options_class = StackOptions
+    precisions = PRECISIONS
+    reads_features = True
+    sees_all_labels = True
+
+    members_: list[Method]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, preset: str | None = None, **options: Unpack[StackKeywords]) -> None: ...
+
+    def check(self, split: Split) -> None:
+        """Raise if the members cannot be trained on `split`."""
+        super().check(split)
+        for member in self._untrained():
+            member.check(split)
+
+    def _fit(self, split: Split, texts: TextReadings, run: Run) -> None:
+        options: StackOptions = self.options
+        folds = folds_of(split, options.n_folds, options.seed)
+        rows = self._ranked_texts(folds)
+        lists = [
+            self._lists_of_unseen(number, split, texts, folds, rows, run.within(f"member-{number}"))
+            for number in range(len(options.members))
+        ]
+        self.ranker_, self.calibration_ = CandidateRanker.fit(
+            lists, split, rows, folds, options.ranker, seed=options.seed, run=run
+        )
+        self.members_ = [
+            member._fit_split(split, texts, run.within(f"member-{number}"))
+            for number, member in enumerate(self._untrained())
+        ]
+
+    def _ranked_texts(self, folds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row numbers of the texts that the ranker learns from, ascending."""
+        options: StackOptions = self.options
+        rows = np.flatnonzero(folds < options.n_ranked_folds)
+        if len(rows) <= options.max_ranked_texts:
+            return rows
+        chosen = np.random.default_rng(options.seed).choice(rows, options.max_ranked_texts, replace=False)
+        return np.sort(chosen)
+
+    def _lists_of_unseen(
+        self,
+        number: int,
+        split: Split,
+        texts: TextReadings,
+        folds: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        run: Run,
+    ) -> TopK:
+        """Return a member's lists of texts `rows`, each made by a model that was trained without the text's fold."""
+        lists = TopK.empty(len(rows), self.options.list_length)
+        for fold in range(self.options.n_ranked_folds):
+            asked = np.flatnonzero(folds[rows] == fold)
+            within = run.within(f"fold-{fold}")
+
+            def ask(fold: int = fold, asked: NDArray[np.int64] = asked, run: Run = within) -> dict[str, Any]:
+                kept = np.flatnonzero(folds != fold)
+                member = self._untrained()[number]._fit_split(split.take(kept), texts.take(kept), run)
+                return vars(member.top_k(texts.take(rows[asked]), self.options.list_length, run=run))
+
+            made = within.stages.arrays("lists", ask)[0]
+            lists.labels[asked], lists.scores[asked] = made["labels"], made["scores"]
+        return lists
+
+    def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        length = max(k, self.options.list_length)
+        lists = [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
+        return self.ranker_.top_k(lists, texts.table, k, run)
+
+    def _score_steps(self) -> tuple[ScoreStep, ...]:
+        return (*super()._score_steps(), self.calibration_)
+
+    def _save(self, writer: FolderWriter) -> None:
+        self.ranker_.save(writer)
+        for number, member in enumerate(self.members_):
+            member._write(writer.within(f"member-{number}"))
+
+    def _open(self, folder: Folder) -> None:
+        self.members_ = [
+            type(member).open(folder.within(f"member-{number}")) for number, member in enumerate(self._untrained())
+        ]
+        self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
+
+    def _untrained(self) -> list[Method]:
+        return [member.create(self.options.seed) for member in self.options.members]
+
+    @classmethod
+    def options_for_fields(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options with which every member reads these fields of texts."""
+        checked = StackOptions.of(options, source=cls.name)
+        members = [
+            {"method": one.method, "options": one.options | method.options_for_fields(fields, method.options.plain())}
+            for one in checked.members
+            for method in [one.create(checked.seed)]
+        ]
+        return {"members": members}
+
+    def _text_readers(self) -> list[Any]:
+        """Return the members, which say which columns of texts they read."""
+        return list(getattr(self, "members_", None) or self._untrained())
+
+    def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
+        """Return what training on `split` takes: every member, once for use and once for each fold."""
+        total = ResourceEstimate(0, 0, "")
+        n_trainings = 1 + self.options.n_ranked_folds * (1 - 1 / self.options.n_folds)
+        for member in self._untrained():
+            estimate = member.estimate_resources(split, measure, threads)
+            seconds = None if estimate.seconds is None else estimate.seconds * n_trainings
+            total = total.then(replace(estimate, seconds=seconds))
+        return total
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of the members."""
+        names = (member.method for member in self.options.members)
+        return {"members": [{"method": n, **m.describe()} for n, m in zip(names, self.members_, strict=True)]}
+
+
+def _run_for(member: Method, run: Run) -> Run:
+    """Return the run at a precision that the member can predict with."""
+    return run if run.precision in member.precisions else replace(run, precision="auto")

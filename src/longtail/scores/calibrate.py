@@ -1,0 +1,89 @@
+"""Turn scores into probabilities: a score of 0.8 is right 80 % of the time.
+
+One curve for all labels is fitted by isotonic regression to the best labels of texts that the model has not seen. The
+curve rises, so the order of a list stays as it is.
+
+    scores of unseen texts, which of them were right  ->  Calibrate: a step of the chain
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.errors import DataError
+from longtail.labels.model_labels import ModelLabels
+from longtail.scores.step import STEPS, ScoreStep
+from longtail.types import NO_LABEL, LabelMatrix, TopK
+
+_MOST_KNOTS = 200
+
+
+@STEPS.register("calibrate")
+class Calibrate(ScoreStep):
+    """Shows the probability that a label is right instead of its score."""
+
+    kind: Literal["calibrate"] = "calibrate"
+    scores: tuple[float, ...]
+    """Scores, ascending; between two of them the probability is interpolated."""
+    probabilities: tuple[float, ...]
+    """The probability at each of `scores`, ascending."""
+    f1_threshold: float
+    """The probability from which labels must be kept for the best micro-F1 (`threshold="auto"`)."""
+
+    def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
+        """Return the lists with probabilities, in the same order."""
+        lists = lists.first(k)
+        return TopK(lists.labels, np.where(lists.labels == NO_LABEL, lists.scores, self.probability(lists.scores)))
+
+    def probability(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the probability of each score."""
+        return np.interp(scores, self.scores, self.probabilities).astype(np.float32)
+
+
+def fit_calibration(lists: TopK, labels: LabelMatrix) -> Calibrate:
+    """Return the step that calibrates these scores.
+
+    Args:
+        lists: What a model suggests for texts that it has not seen.
+        labels: The labels of these texts; those that are not in the lists count as missed for the threshold.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    filled = lists.labels != NO_LABEL
+    scores, right = lists.scores[filled].astype(np.float64), are_right(lists, labels)[filled]
+    if not len(scores):
+        raise DataError("calibration needs texts with suggested labels, got none")
+    curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, right)
+    knots, values = _thinned(curve.X_thresholds_, curve.y_thresholds_)
+    values = np.clip(values, 1 / (len(scores) + 2), 1 - 1 / (len(scores) + 2))  # nothing is certain
+    threshold = best_f1_threshold(np.interp(scores, knots, values), right, len(labels.indices))
+    return Calibrate(scores=tuple(knots.tolist()), probabilities=tuple(values.tolist()), f1_threshold=threshold)
+
+
+def are_right(lists: TopK, labels: LabelMatrix) -> NDArray[np.bool_]:
+    """Return which labels of the lists (n_texts, k) are labels of their texts."""
+    n_labels = np.int64(labels.n_labels)
+    texts = np.repeat(np.arange(labels.n_texts, dtype=np.int64), labels.labels_per_text())
+    keys = np.arange(len(lists), dtype=np.int64)[:, None] * n_labels + lists.labels
+    return np.asarray(np.isin(keys, texts * n_labels + labels.indices) & (lists.labels != NO_LABEL))
+
+
+def best_f1_threshold(probabilities: NDArray[np.float64], right: NDArray[np.bool_], n_assigned: int) -> float:
+    """Return the threshold that gives the best micro-F1, where texts have `n_assigned` labels in all."""
+    order = np.argsort(-probabilities, kind="stable")
+    hits = np.cumsum(right[order])
+    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + n_assigned)
+    ordered = probabilities[order]
+    last_of_its_value = np.append(ordered[1:] < ordered[:-1], True)
+    return float(ordered[np.argmax(np.where(last_of_its_value, f1, -1))])
+
+
+def _thinned(
+    knots: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return at most `_MOST_KNOTS` points of a curve, evenly taken."""
+    places = np.unique(np.linspace(0, len(knots) - 1, min(len(knots), _MOST_KNOTS)).round().astype(np.int64))
+    return knots[places], values[places]

@@ -1,0 +1,152 @@
+"""Score the candidates of several members: what is known of labels, and the ranker that uses it.
+
+    lists of texts that no member has seen, their labels  ->  CandidateRanker.fit  ->  ranker, and how to calibrate it
+    lists [TopK (n_texts, length), ...], texts            ->  top_k                ->  TopK (n_texts, k)
+
+Nothing that a training text itself contributed is among its features: labels are counted over the texts outside its
+fold, and how often a member was right about a label over the other half of the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from longtail.data.dataset import Split
+from longtail.data.vocabulary import Vocabulary
+from longtail.errors import DataError, ModelFormatError
+from longtail.persist import Folder, FolderWriter
+from longtail.run.run import Run
+from longtail.scores.calibrate import Calibrate, fit_calibration
+from longtail.stacking.candidates import Candidates
+from longtail.stacking.features import Evidence, candidate_features, n_features, precision_of_labels, text_lengths
+from longtail.stacking.folds import folds_of
+from longtail.stacking.label_facts import Hierarchy, LabelFacts
+from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
+from longtail.types import LabelMatrix, TopK
+
+_N_TRUSTED = 5
+"""How many labels of a member's list count for how often it is right."""
+_N_CALIBRATED = 20
+"""How many labels of each text the calibration is fitted to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Candidates of training texts that follow each other."""
+
+    features: NDArray[np.float32]  # (n_candidates, n_features)
+    right: NDArray[np.bool_]  # (n_candidates,)
+    per_text: NDArray[np.int64]  # (n_texts,)
+
+    @classmethod
+    def joined(cls, examples: Sequence[Examples]) -> Examples:
+        """Return all examples, one after the other."""
+        features, right, per_text = (
+            np.concatenate([getattr(one, name) for one in examples]) for name in ("features", "right", "per_text")
+        )
+        return cls(features, right, per_text)
+
+    def ranker(self, options: RankerOptions, seed: int, run: Run) -> Ranker:
+        """Train a ranker."""
+        if not self.right.any():
+            raise DataError(
+                "a stack needs texts whose labels its members find when they have not seen them, got none; train with "
+                "more texts"
+            )
+        return fit_ranker(self.features, self.right, self.per_text, options, seed=seed, run=run)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateRanker:
+    """A trained ranker with what its features are made of."""
+
+    evidence: Evidence
+    ranker: Ranker
+
+    @classmethod
+    def fit(
+        cls,
+        lists: Sequence[TopK],
+        split: Split,
+        rows: NDArray[np.int64],
+        folds: NDArray[np.int64],
+        options: RankerOptions,
+        *,
+        seed: int,
+        run: Run,
+    ) -> tuple[CandidateRanker, Calibrate]:
+        """Train on the members' lists of texts `rows` of a split; return the ranker and the calibration of its scores.
+
+        Each member must have been trained without the fold of the text; `folds` (n_texts,) are those of the split.
+        """
+        hierarchy, labels = Hierarchy.of(split.vocabulary), split.labels.take(rows)
+        half = folds_of(split.take(rows), 2, seed + 1)
+        right_half = [_precision(lists, labels, np.flatnonzero(half != one)) for one in (0, 1)]
+        facts = {fold: LabelFacts.of(split.labels.take(folds != fold)) for fold in np.unique(folds[rows]).tolist()}
+        lengths = text_lengths(split.take(rows).texts)
+
+        def examples_of(one: int) -> Iterator[tuple[NDArray[np.int64], Candidates, Examples]]:
+            """Yield the texts of a half, fold by fold, with their candidates."""
+            for fold, of_labels in facts.items():
+                texts = np.flatnonzero((half == one) & (folds[rows] == fold))
+                here = [_rows(member, texts) for member in lists]
+                candidates = Candidates.of(here, split.labels.n_labels)
+                evidence = Evidence(of_labels, hierarchy, right_half[one])
+                features = candidate_features(candidates, here, lengths[texts], evidence)
+                right = candidates.are_labels_of(labels.take(texts))
+                yield texts, candidates, Examples(features, right, np.diff(candidates.indptr))
+
+        halves = [list(examples_of(one)) for one in (0, 1)]
+        examples = [Examples.joined([part for *_, part in parts]) for parts in halves]
+        unseen, order = [], []
+        for one, parts in enumerate(halves):
+            ranker = examples[1 - one].ranker(options, seed, run)
+            for texts, candidates, part in parts:
+                unseen.append(candidates.top_k(_probabilities(ranker, part.features, run), _N_CALIBRATED))
+                order.append(texts)
+        calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
+        everything = np.arange(len(rows))
+        evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
+        return cls(evidence, Examples.joined(examples).ranker(options, seed, run)), calibration
+
+    def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
+        """Return the best k of the members' labels for each text."""
+        candidates = Candidates.of(lists, len(self.evidence.facts.counts))
+        features = candidate_features(candidates, lists, text_lengths(texts), self.evidence)
+        return candidates.top_k(_probabilities(self.ranker, features, run), k)
+
+    def save(self, writer: FolderWriter) -> None:
+        """Write into a model folder."""
+        self.evidence.facts.save(writer, "facts")
+        self.ranker.save(writer, "ranker")
+        writer.arrays("precision", {"precision": self.evidence.precision})
+
+    @classmethod
+    def load(cls, folder: Folder, options: RankerOptions, vocabulary: Vocabulary, n_members: int) -> CandidateRanker:
+        """Open what `save` wrote."""
+        facts, hierarchy = LabelFacts.load(folder, "facts", len(vocabulary)), Hierarchy.of(vocabulary)
+        precision = folder.arrays("precision")["precision"]
+        if precision.shape != (n_members, len(vocabulary)):
+            raise ModelFormatError(f"{folder.path}: precision of {n_members} members expected; save the model again")
+        n = n_features(n_members, hierarchy is not None)
+        return cls(Evidence(facts, hierarchy, precision), load_ranker(folder, "ranker", options, n))
+
+
+def _precision(lists: Sequence[TopK], labels: LabelMatrix, texts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return how often each member was right about each label of some texts, (n_members, n_labels)."""
+    some = labels.take(texts)
+    return np.stack([precision_of_labels(_rows(member, texts).first(_N_TRUSTED), some) for member in lists])
+
+
+def _rows(lists: TopK, texts: NDArray[np.int64]) -> TopK:
+    return TopK(lists.labels[texts], lists.scores[texts])
+
+
+def _probabilities(ranker: Ranker, features: NDArray[np.float32], run: Run) -> NDArray[np.float32]:
+    """Return the scores of candidates on a scale from 0 to 1."""
+    return np.asarray(1 / (1 + np.exp(-ranker.scores(features, run).astype(np.float64))), np.float32)
