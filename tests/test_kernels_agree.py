@@ -484,3 +484,35 @@ def test_every_kernel_is_compared_here() -> None:
         if f'"{name}"' not in source and f"def test_{name}(" not in source
     ]
     assert not missing
+
+
+# trees
+
+
+@few
+@given(st.integers(0, 6), st.integers(1, 4), st.integers(0, 2**32))
+def test_sum_of_trees(n_rows: int, n_trees: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    inner = [[0, 1], [0]]  # places of the inner nodes of a tree: two with three leaves, or one with two
+    nodes: list[tuple[int, float, int, int, float]] = []
+    roots = []
+    for _ in range(n_trees):
+        start, places = len(nodes), inner[int(rng.integers(2))]
+        roots.append(start)
+        for place in range(2 * len(places) + 1):
+            is_inner = place in places
+            children = (start + 2 * place + 1, start + 2 * place + 2) if is_inner else (0, 0)
+            feature = int(rng.integers(3)) if is_inner else -1
+            nodes.append((feature, float(rng.integers(-2, 3)), *children, float(rng.normal())))
+    feature, threshold, left, right, value = map(np.array, zip(*nodes, strict=True))
+    arguments = {
+        "features": rng.integers(-2, 3, (n_rows, 3)).astype(np.float32),
+        "roots": np.array(roots, np.int32),
+        "feature": feature.astype(np.int32),
+        "threshold": threshold,
+        "left": left.astype(np.int32),
+        "right": right.astype(np.int32),
+        "value": value,
+        "totals": np.full(n_rows, np.nan),
+    }
+    assert_equal(run_both("trees", "sum_of_trees", arguments, ("totals",)))

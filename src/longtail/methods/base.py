@@ -152,12 +152,12 @@ class Method(Estimator, ABC):
         if self.sees_all_labels:
             n_labels = len(space.vocabulary)
             seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
-            space = replace(space, scored=np.arange(n_labels, dtype=np.int32))
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
         if work is not None:
             run = replace(run, stages=FolderStages.open(work, key, resume))
         self._fit(seen, texts, run)
-        self.vocabulary_, self.train_counts_, self.scored_labels_ = space.vocabulary, space.train_counts, space.scored
+        self.vocabulary_, self.train_counts_ = space.vocabulary, space.train_counts
+        self.scored_labels_ = self._scored_labels(space)
         self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
             "n_texts": len(split),
@@ -364,6 +364,10 @@ class Method(Estimator, ABC):
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         """Return the steps that change the lists of `_top_k` before a caller sees them."""
         return (Tail(tail_weight=self.options.tail_weight, propensity=self.options.propensity),)
+
+    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
+        """Return the labels that the method, now trained, can score, ascending."""
+        return np.arange(len(space.vocabulary), dtype=np.int32) if self.sees_all_labels else space.scored
 
     def _scored_vocabulary(self) -> Vocabulary:
         """Return the labels as `_fit` saw them, in its numbers."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from longtail.data.dataset import Split
+from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
 from longtail.options import Options
@@ -155,6 +156,9 @@ class Stack(Method):
         length = max(k, self.options.list_length)
         lists = [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
         return self.ranker_.top_k(lists, texts.table, k, run)
+
+    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
+        return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), self.calibration_)

@@ -56,9 +56,10 @@ def fit_calibration(lists: TopK, labels: LabelMatrix) -> Calibrate:
     scores, right = lists.scores[filled].astype(np.float64), are_right(lists, labels)[filled]
     if not len(scores):
         raise DataError("calibration needs texts with suggested labels, got none")
-    curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, right)
+    # A wrong label at the top and a right one at the bottom: a few texts make nothing certain.
+    ends = [scores.max(), scores.min()]
+    curve = IsotonicRegression(y_min=0, y_max=1).fit(np.append(scores, ends), np.append(right, [False, True]))
     knots, values = _thinned(curve.X_thresholds_, curve.y_thresholds_)
-    values = np.clip(values, 1 / (len(scores) + 2), 1 - 1 / (len(scores) + 2))  # nothing is certain
     threshold = best_f1_threshold(np.interp(scores, knots, values), right, len(labels.indices))
     return Calibrate(scores=tuple(knots.tolist()), probabilities=tuple(values.tolist()), f1_threshold=threshold)
 

@@ -1,0 +1,67 @@
+"""Boosted trees as arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longtail.errors import ModelFormatError
+from longtail.persist import Folder, write_folder
+from longtail.run.run import Run
+from longtail.stacking.trees import Trees, TreesOptions
+
+lightgbm = pytest.importorskip("lightgbm")
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(600, 4)).astype(np.float32)
+RIGHT = FEATURES[:, 0] * FEATURES[:, 1] + RNG.normal(scale=0.3, size=600) > 0
+PER_TEXT = np.full(100, 6)
+OPTIONS = TreesOptions(n_trees=12, n_leaves=7, min_leaf=5)
+
+
+def fit(objective: str = "binary", threads: int = 1) -> Trees:
+    options = OPTIONS.model_copy(update={"objective": objective})
+    return Trees.fit(FEATURES, RIGHT, PER_TEXT, options, seed=1, run=Run.of(threads=threads))
+
+
+def test_sums_are_those_of_lightgbm() -> None:
+    settings = {"objective": "binary", "num_leaves": 7, "learning_rate": OPTIONS.rate, "min_data_in_leaf": 5}
+    settings |= {"lambda_l2": OPTIONS.l2, "deterministic": True, "force_row_wise": True, "seed": 1, "verbosity": -1}
+    booster = lightgbm.train(settings, lightgbm.Dataset(FEATURES, RIGHT.astype(np.float32)), 12)
+    expected = booster.predict(FEATURES, raw_score=True)
+    assert fit().scores(FEATURES, Run()) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["binary", "lambdarank"])
+def test_right_candidates_score_higher(objective: str) -> None:
+    scores = fit(objective).scores(FEATURES, Run())
+    assert scores[RIGHT].mean() > scores[~RIGHT].mean() + 0.2
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    one, two = fit(threads=1), fit(threads=2)
+    assert all((vars(one)[name] == vars(two)[name]).all() for name in vars(one))
+
+
+def saved(tmp_path: Path, trees: Trees) -> Folder:
+    with write_folder(tmp_path / "model", "model") as writer:
+        trees.save(writer, "ranker")
+    return Folder(tmp_path / "model", "model")
+
+
+def test_trees_are_the_same_after_saving(tmp_path: Path) -> None:
+    trees = fit()
+    opened = Trees.load(saved(tmp_path, trees), "ranker", 4)
+    assert (opened.scores(FEATURES, Run()) == trees.scores(FEATURES, Run())).all()
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [("feature", 4), ("left", 0), ("right", 10**6), ("roots", -1), ("roots", 10**6)],
+)
+def test_nodes_that_would_be_read_out_of_range_or_for_ever_are_refused(array: str, value: int, tmp_path: Path) -> None:
+    trees = fit()
+    getattr(trees, array)[0] = value
+    with pytest.raises(ModelFormatError, match="out of range"):
+        Trees.load(saved(tmp_path, trees), "ranker", 4)
