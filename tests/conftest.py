@@ -37,7 +37,7 @@ XBERT = {"tree": {"max_leaf": 3}, "n_clusters_ranked": 2}
 STACK = {
     "members": ["linear", {"method": "knn", "options": {"n_neighbours": 10}}],
     "n_folds": 2,
-    "ranker": {"n_trees": 20, "min_leaf": 5},
+    "ranker": {"n_trees": 20, "min_leaf": 20},
 }
 QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
     "lightxml": lambda encoder, training: {"encoders": [encoder], "dropout": 0.1, "training": training},
@@ -143,9 +143,10 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
 two, by the options of the tiny encoder and of its training. `method:word` is another way to train the same method."""
 PLAIN = [name for name in METHODS.names() if name not in QUICK]
 """Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
+WITHOUT_NETWORK = {"xbert:linear", "stack", "stack:logistic"}
 ASKED = {
     "each_plain": PLAIN,
-    "each_network": [name for name in QUICK if name != "xbert:linear"],
+    "each_network": [name for name in QUICK if name not in WITHOUT_NETWORK],
     "each_name": [*PLAIN, *QUICK, *(name for name in preset_names() if name.split("/")[0] in PLAIN)],
 }
 

@@ -305,7 +305,8 @@ def test_data_without_texts_are_refused_by_methods_that_read_them(name: str, mak
 
 
 def test_two_labels_are_enough(name: str, make: Make) -> None:
-    model = make(name).fit(["red apple", "grey stone"] * 4, [["fruit"], ["rock"]] * 4)
+    texts = [f"{text} noise{number}" for number in range(4) for text in ("red apple", "grey stone")]
+    model = make(name).fit(texts, [["fruit"], ["rock"]] * 4)
     assert [row[0].id for row in model.predict(["an apple", "a stone"], 1)] == ["fruit", "rock"]
 
 

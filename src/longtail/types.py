@@ -72,8 +72,8 @@ class LabelMatrix:
         return int(np.count_nonzero(self.texts_per_label()))
 
     def take(self, rows: NDArray[Any]) -> LabelMatrix:
-        """Return the given rows, in the given order."""
-        rows = np.asarray(rows, np.int64)
+        """Return the given rows (numbers, or a mask), in the given order."""
+        rows = np.arange(self.n_texts)[rows]
         lengths = np.diff(self.indptr)[rows]
         indptr = _indptr(lengths)
         inside = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)

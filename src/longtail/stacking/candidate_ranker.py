@@ -23,7 +23,14 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.calibrate import Calibrate, fit_calibration
 from longtail.stacking.candidates import Candidates
-from longtail.stacking.features import Evidence, candidate_features, n_features, precision_of_labels, text_lengths
+from longtail.stacking.features import (
+    N_OF_MEMBER,
+    Evidence,
+    candidate_features,
+    n_features,
+    precision_of_labels,
+    text_lengths,
+)
 from longtail.stacking.folds import folds_of
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
@@ -33,6 +40,8 @@ _N_TRUSTED = 5
 """How many labels of a member's list count for how often it is right."""
 _N_CALIBRATED = 20
 """How many labels of each text the calibration is fitted to."""
+_TIE_BREAK = 1e-3
+"""How much the mean logit of the members counts beside the ranker's log odds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +116,7 @@ class CandidateRanker:
         for one, parts in enumerate(halves):
             ranker = examples[1 - one].ranker(options, seed, run)
             for texts, candidates, part in parts:
-                unseen.append(candidates.top_k(_probabilities(ranker, part.features, run), _N_CALIBRATED))
+                unseen.append(candidates.top_k(_probabilities(ranker, part.features, len(lists), run), _N_CALIBRATED))
                 order.append(texts)
         calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
         everything = np.arange(len(rows))
@@ -118,7 +127,7 @@ class CandidateRanker:
         """Return the best k of the members' labels for each text."""
         candidates = Candidates.of(lists, len(self.evidence.facts.counts))
         features = candidate_features(candidates, lists, text_lengths(texts), self.evidence)
-        return candidates.top_k(_probabilities(self.ranker, features, run), k)
+        return candidates.top_k(_probabilities(self.ranker, features, len(lists), run), k)
 
     def save(self, writer: FolderWriter) -> None:
         """Write into a model folder."""
@@ -147,6 +156,8 @@ def _rows(lists: TopK, texts: NDArray[np.int64]) -> TopK:
     return TopK(lists.labels[texts], lists.scores[texts])
 
 
-def _probabilities(ranker: Ranker, features: NDArray[np.float32], run: Run) -> NDArray[np.float32]:
-    """Return the scores of candidates on a scale from 0 to 1."""
-    return np.asarray(1 / (1 + np.exp(-ranker.scores(features, run).astype(np.float64))), np.float32)
+def _probabilities(ranker: Ranker, features: NDArray[np.float32], n_members: int, run: Run) -> NDArray[np.float32]:
+    """Return the scores of candidates on a scale from 0 to 1; what the ranker cannot tell apart, the members do."""
+    log_odds = ranker.scores(features, run).astype(np.float64)
+    log_odds += _TIE_BREAK * features[:, : n_members * N_OF_MEMBER : N_OF_MEMBER].mean(axis=1)
+    return np.asarray(1 / (1 + np.exp(-log_odds)), np.float32)

@@ -24,6 +24,8 @@ from longtail.stacking.candidates import Candidates, keys_of
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
+N_OF_MEMBER = 4
+"""Features of each member; the first is its logit."""
 ABSENT = np.float32(-16)
 """The logit of a label that a member left out."""
 _CERTAIN = 1e-6
@@ -44,7 +46,7 @@ class Evidence:
 
 def n_features(n_members: int, has_hierarchy: bool) -> int:
     """Return the number of columns of `candidate_features`."""
-    return 4 * n_members + 3 + _N_BEST + 1 + (3 if has_hierarchy else 0)
+    return N_OF_MEMBER * n_members + 3 + _N_BEST + 1 + (3 if has_hierarchy else 0)
 
 
 def candidate_features(
