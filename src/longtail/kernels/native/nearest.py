@@ -44,10 +44,10 @@ def nearest_rows(
             squares[bands[column]] += np.float64(values[p]) ** 2
         n_all = n_places.sum()
         slack = np.float32(_ROUNDING * (last - first + 4))
-        pruned = False
+        pruned, n = False, 0
         _clear(texts, products)
         least = np.float32(-np.inf)
-        n_tried = n_bands if k * row_cost < n_all else 0
+        n_tried = n_bands if k * (row_cost + k) < n_all else 0  # many leaders take long to put in order
         for band in range(n_tried - 1, -1, -1):
             if n_places[band]:
                 for p in range(first, last):
@@ -63,7 +63,8 @@ def nearest_rows(
                 for row in lead:
                     if row >= 0 and totals[row] + norm * norms[band, row] >= least:
                         totals[row] = np.nan  # done with
-                        _insert(row, _product(row, row_ptr, columns, row_values, dense), texts, products)
+                        product = _product(row, row_ptr, columns, row_values, dense)
+                        n = _insert(row, product, n, texts, products)
                 least = products[k - 1] - slack
             pruned = _n_above(totals, norms[band], norm, least) * row_cost <= ahead
             if pruned:
@@ -73,7 +74,8 @@ def nearest_rows(
                         for row in range(start, stop):
                             possible = totals[row] + norm * norms[band, row] >= least
                             if possible and (group < 0 or pool_groups[row] != group):
-                                _insert(row, _product(row, row_ptr, columns, row_values, dense), texts, products)
+                                product = _product(row, row_ptr, columns, row_values, dense)
+                                n = _insert(row, product, n, texts, products)
                                 least = products[k - 1] - slack
                 break
         if not pruned:
@@ -129,25 +131,27 @@ def _n_more(totals, least):
 @kernel
 def _keep_best(totals, group, pool_groups, texts, products):
     """Insert all rows that are not of the group and not NaN."""
-    last = len(texts) - 1
+    n, last = 0, len(texts) - 1
     for start in range(0, len(totals), _AT_ONCE):
         stop = min(start + _AT_ONCE, len(totals))
         if _n_more(totals[start:stop], products[last]):
             for row in range(start, stop):
                 if totals[row] > products[last] and (group < 0 or pool_groups[row] != group):
-                    _insert(row, totals[row], texts, products)
+                    n = _insert(row, totals[row], n, texts, products)
 
 
 @kernel
-def _insert(row, product, texts, products):
-    """Insert a row by (−product, row), if it belongs to the best."""
-    at = len(texts)
+def _insert(row, product, n, texts, products):
+    """Insert a row by (−product, row) among the `n` best, if it belongs to them; return how many there are now."""
+    k = len(texts)
+    at = n
     while at > 0 and (products[at - 1] < product or (products[at - 1] == product and texts[at - 1] > row)):
         at -= 1
-        if at + 1 < len(texts):
+        if at + 1 < k:
             texts[at + 1], products[at + 1] = texts[at], products[at]
-    if at < len(texts):
+    if at < k:
         texts[at], products[at] = row, product
+    return min(n + 1, k)
 
 
 @kernel
