@@ -73,6 +73,7 @@ class AttentionTrainingKeywords(TypedDict, total=False):
     head_rate: float
     decay: float
     head_decay: float
+    epsilon: float
     clip_norm: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions
@@ -199,6 +200,7 @@ class LabelTableKeywords(TypedDict, total=False):
     momentum: float
     storage: Literal["float32", "bfloat16"]
     prior: bool
+    reduction: Literal["sum", "mean"]
     chunk: int
 
 class LabelwiseKeywords(TypedDict, total=False):
@@ -215,6 +217,7 @@ class LightXMLKeywords(TypedDict, total=False):
     ensemble: CombineKeywords | CombineOptions
     list_length: int
     encoders: Sequence[TransformerKeywords | TransformerOptions]
+    rate_factors: Sequence[float]
     dropout: float
     dense_up_to: int
     labels: LabelTableKeywords | LabelTableOptions
@@ -381,6 +384,7 @@ class TrainingKeywords(TypedDict, total=False):
     head_rate: float
     decay: float
     head_decay: float
+    epsilon: float
     clip_norm: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions

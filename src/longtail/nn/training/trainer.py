@@ -81,7 +81,7 @@ class Trainer:
             table.compiled = self.compiled
             table.exchange = Exchange() if self.n_ranks > 1 else None
         groups = network.groups(options.rates, options.decay)
-        self.optimizer = torch.optim.AdamW(groups, fused=True) if groups else None
+        self.optimizer = torch.optim.AdamW(groups, eps=options.epsilon, fused=True) if groups else None
         self.model = network
         if groups:
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
@@ -224,7 +224,7 @@ class Trainer:
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
-        self.network.step(Step(rates, options.head_decay, options.decay, scale))
+        self.network.step(Step(rates, options.head_decay, options.decay, options.epsilon, scale))
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
