@@ -75,6 +75,7 @@ class AttentionTrainingKeywords(TypedDict, total=False):
     head_decay: float
     epsilon: float
     clip_norm: float
+    clip_recent: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions
     dropout_steps: int | None
@@ -206,6 +207,7 @@ class LabelTableKeywords(TypedDict, total=False):
 class LabelwiseKeywords(TypedDict, total=False):
     widths: Sequence[int]
     own_output: bool
+    reduction: Literal["sum", "mean"]
     prior: bool
     chunk: int
 
@@ -386,6 +388,7 @@ class TrainingKeywords(TypedDict, total=False):
     head_decay: float
     epsilon: float
     clip_norm: float
+    clip_recent: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions
     dropout_steps: int | None

@@ -41,6 +41,9 @@ class TrainingOptions(Options):
     """Adam's epsilon, for all weights; gradients not far above it move weights less (LightXML's code: 1e-6)."""
     clip_norm: NonNegativeFloat = 0.0
     """Clip the norm of all gradients, except those of the labels' weights, to this value; 0 does not clip."""
+    clip_recent: Ablation[NonNegativeFloat] = 0.0
+    """Clip the norm of all gradients to so many times the largest of the last five, none of which counts more than 1
+    (AttentionXML's code: 5, for a loss that is a mean over labels); 0 does not clip."""
     schedule: ScheduleOptions = ScheduleOptions()
     """How learning rates change."""
     averaging: AveragingOptions = AveragingOptions()
