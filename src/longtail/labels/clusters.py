@@ -28,9 +28,10 @@ def cluster_labels(
 ) -> LabelIndex:
     """Return a tree of the labels of a split, clustered by their vectors; `features` are those of its texts."""
     run = run or Run()
+    geometry = vectors.geometry or tree.geometry
 
     def grow() -> dict[str, Any]:
         points = label_vectors(features, split, vectors, seed=seed, run=run, sources=sources)
-        return build_tree(points, tree, seed=seed, run=run).arrays()
+        return build_tree(points, tree.model_copy(update={"geometry": geometry}), seed=seed, run=run).arrays()
 
     return LabelIndex.from_arrays(dict(run.stages.arrays("tree", grow)[0]))

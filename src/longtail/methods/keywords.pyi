@@ -431,6 +431,9 @@ class TreeKeywords(TypedDict, total=False):
 
 class VectorKeywords(TypedDict, total=False):
     kinds: Sequence[str]
+    file: str | None
+    unit_length: bool
+    geometry: Literal["spherical", "euclidean"] | None
     weighting: Literal["equal", "by_label_count"]
     max_weights: int
     n_components: int

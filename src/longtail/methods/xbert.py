@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from longtail.data.dataset import Split
@@ -102,23 +104,35 @@ class XBERT(EnsembleMethod[RecallAndRank]):
         encoder = texts.once("sentence encoder", lambda: SentenceEncoder(options.sentence_model, run=run))
         sources = Sources(self.features_.of_names, encoder, encoder.of_texts)
         index = cluster_labels(rows, split, plan.vectors, options.tree, seed=seed, run=run, sources=sources)
+        shares = split.labels.renumber(index.parents[-1], index.n_clusters).texts_per_label()
         matcher = Matcher(plan.recall, options.matcher)
         recall = matcher.fit(texts, rows, split.labels, index, seed=seed, run=run)
         if options.ranking == "similarity":  # to the mean TF-IDF of a label's texts, whatever labels are clustered by
             pifa = label_vectors(rows, split, VectorOptions(), seed=seed, run=run, sources=sources)
-            return self._member(recall, similarity_ranker(pifa, index))
+            return self._member(plan, recall, similarity_ranker(pifa, index), shares)
         hard, joined, clusters = options.ranker.negatives == "matcher", rows, None
         if hard or options.embedding_weight:
             n_recalled = options.ranker.n_recalled_of(index.n_clusters, split.labels)
             recalled = recall.read(texts, rows, n_recalled, run, vectors=options.embedding_weight > 0)
             joined, clusters = recalled.joined(rows, options.embedding_weight), recalled.clusters if hard else None
         ranker = fit_ranker(joined, split.labels, index, clusters, options.ranker, seed=seed, run=run)
-        return self._member(recall, ranker)
+        return self._member(plan, recall, ranker, shares)
 
-    def _member(self, recall: Recall, ranker: Layer) -> RecallAndRank:
+    def _member(
+        self, plan: MemberPlan, recall: Recall, ranker: Layer, texts_per_cluster: NDArray[np.int64] | None
+    ) -> RecallAndRank:
         options: XBERTOptions = self.options
-        weight = options.embedding_weight if options.ranking == "trained" else 0.0
-        return RecallAndRank(recall, ranker, self.features_, options.n_clusters_ranked, weight, options.score)
+        return RecallAndRank(
+            recall,
+            ranker,
+            self.features_,
+            options.n_clusters_ranked,
+            options.embedding_weight if options.ranking == "trained" else 0.0,
+            options.score,
+            vectors=plan.vectors,
+            seed=plan.seed,
+            texts_per_cluster=texts_per_cluster,
+        )
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.score.power))
@@ -126,6 +140,8 @@ class XBERT(EnsembleMethod[RecallAndRank]):
     def _save_prepared(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")
         writer.manifest["n_clusters"] = [member.ranker.n_clusters for member in self.members_]
+        shares = {f"member-{number}": member.texts_per_cluster for number, member in enumerate(self.members_)}
+        writer.arrays("clusters", {name: texts for name, texts in shares.items() if texts is not None})
 
     def _open_prepared(self, folder: Folder) -> None:
         self.features_ = TextFeatures.load(folder, "features")
@@ -133,11 +149,13 @@ class XBERT(EnsembleMethod[RecallAndRank]):
     def _open_member(self, plan: MemberPlan, folder: Folder, name: str) -> RecallAndRank:
         ranker = Layer.from_arrays(folder.arrays(f"{name}-ranker"))
         recall = Matcher(plan.recall, self.options.matcher).load(folder, name, ranker.n_clusters)
-        return self._member(recall, ranker)
+        shares = folder.arrays("clusters") if "clusters.safetensors" in folder else {}
+        return self._member(plan, recall, ranker, shares.get(name))
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of features and the facts of the matchers."""
-        return {"n_features": self.features_.n_features, **super().describe()}
+        """Return the number of features and the facts of matchers and clusters."""
+        members = [member.describe_clusters() for member in self.members_ if member.texts_per_cluster is not None]
+        return {"n_features": self.features_.n_features, "members": members, **super().describe()}
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the ranker's time is measured with linear matchers."""
