@@ -133,8 +133,8 @@ ONE_RATE = {"rate": 5e-5, "bottleneck_rate": 5e-5, "head_rate": 5e-5}
 GROUPS: dict[str, Group] = {
     "xbert": Group(
         "X-BERT, Table 3: label vectors, matcher, ranker, members",
-        "As in the authors' code: a TF-IDF ranker that learns within clusters, ten clusters, both scores multiplied. "
-        "ELMo is replaced by a sentence encoder (e5-small) of label names. Matchers do not read alike: transformers 64 "
+        "As in the authors' code: a TF-IDF ranker that learns within clusters, ten clusters, both scores multiplied (the "
+        "paper states neither the negatives nor the number of clusters). ELMo is replaced by a sentence encoder (e5-small) of label names. Matchers do not read alike: transformers 64 "
         "tokens for 3 epochs, BiLSTMs 128 words for 6, the linear one whole texts.",
         {
             "pifa, transformer": xbert(),
@@ -241,7 +241,8 @@ GROUPS: dict[str, Group] = {
     "lightxml-negatives": Group(
         "LightXML, Table 5: dynamic and static negatives",
         "Labels in clusters of up to 16, thirty of which are ranked; static rows train two networks in turn, 3 epochs "
-        "each: as many steps as 6 epochs of the dynamic one.",
+        "each: as many steps as 6 epochs of the dynamic one. Measured before the labels of a shortlist started from their "
+        "frequencies, as clusters did; to be run again.",
         {
             "dynamic": lightxml("dynamic"),
             "static, a second encoder": lightxml("static"),
@@ -272,9 +273,10 @@ GROUPS: dict[str, Group] = {
     "treaderxml": Group(
         "TReaderXML, Table 3: teacher, order of the two attentions, residual",
         "Word vectors of 100 numbers made of the texts, the first 64 words, up to 3 epochs with early stopping on "
-        "texts held out of train; five neighbours by TF-IDF, no text among its own, whose labels are read as in the "
-        "paper (no votes, no mean of the words; LayerNorm, learned places and pooling are ours). Neighbours are "
-        "compared by whole texts with their titles, so part of the teacher's gain is more text.",
+        "texts held out of train; five neighbours (our number, the paper gives none) by TF-IDF, no text among its own, "
+        "whose labels are read as in the paper (no votes, no mean of the words; LayerNorm, learned places and pooling "
+        "are ours). Neighbours are compared by whole texts with their titles, so part of the teacher's gain is more "
+        "text.",
         {
             "neither": treader(False, []),
             "text alone, masked and full": treader(False, ["masked", "full"]),
