@@ -8,11 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from longtail.labels.clusters import ClusterShares
 from longtail.labels.recall import Recall
-from longtail.labels.vectors import VectorOptions
 from longtail.linear.layer import Layer
 from longtail.linear.ranker import ScoreOptions, rank
 from longtail.persist import FolderWriter
@@ -34,10 +31,8 @@ class RecallAndRank:
     vector_weight: float
     """Length of the matcher's text vector beside TF-IDF in what the ranker reads; 0 leaves it out."""
     score: ScoreOptions
-    vectors: VectorOptions
-    """What labels are clustered by."""
-    seed: int
-    texts_per_cluster: NDArray[np.int64] | None  # (n_clusters_in_all,); earlier versions did not save it
+    shares: ClusterShares | None
+    """None in models of earlier versions, which did not save it."""
 
     def top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         """Return the k best labels of each text, which is read once."""
@@ -55,11 +50,6 @@ class RecallAndRank:
         """Return the facts of the matcher."""
         return self.recall.describe()
 
-    def describe_clusters(self) -> dict[str, Any]:
-        """Return label vectors, seed, weights of the ranker, and texts per cluster (X-BERT's figure 1)."""
-        return {
-            "vectors": "+".join(self.vectors.kinds),
-            "seed": self.seed,
-            "n_weights": self.ranker.n_weights,
-            "texts_per_cluster": self.texts_per_cluster,
-        }
+    def describe_clusters(self) -> list[dict[str, Any]]:
+        """Return the number of the ranker's weights, and how clusters share the texts, where that is known."""
+        return [{**self.shares.describe(), "n_weights": self.ranker.n_weights}] if self.shares else []
