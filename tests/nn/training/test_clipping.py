@@ -50,6 +50,15 @@ def test_gradients_are_cut_at_a_fixed_norm_or_not_at_all() -> None:
     assert clipped_to(TrainingOptions()) == pytest.approx(NORMS, rel=1e-4)
 
 
+def test_a_step_whose_gradients_overflow_spoils_no_later_one() -> None:
+    network, clipper = nn.Linear(2, 2), Clipper(TrainingOptions(clip_recent=5.0), torch.device("cpu"))
+    for value in [0.1] * 5 + [float("nan"), 0.1]:
+        for parameter in network.parameters():
+            parameter.grad = torch.full_like(parameter, value)
+        clipper.clip(Plain(), network)
+    assert all(torch.allclose(parameter.grad, torch.tensor(0.1)) for parameter in network.parameters())
+
+
 def test_a_run_that_is_stopped_remembers_recent_norms(tmp_path: Path) -> None:
     from longtail.run.run import Run
     from longtail.run.stages import FolderStages

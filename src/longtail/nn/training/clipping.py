@@ -42,6 +42,7 @@ class Clipper:
     def _limit(self, norm: Tensor) -> Tensor:
         """Return the largest norm that is left as it is, and remember the new one."""
         largest = self.recent.max()
-        counts = torch.minimum(norm, largest * _GROWTH).clamp(max=_MOST)
+        finite = norm.nan_to_num(nan=torch.inf)  # float16 overflows now and then; such a step is skipped
+        counts = torch.minimum(finite, largest * _GROWTH).clamp(max=_MOST)
         self.recent.copy_(torch.cat([self.recent[1:], counts[None]]))
         return largest * self.options.clip_recent
