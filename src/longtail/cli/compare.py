@@ -75,7 +75,8 @@ def compare(
     from longtail.compare import compare_methods
 
     run = flags.run
-    entries = read_entries(methods, anchor=relative_to, config=config, settings=settings, fields=fields, seed=seed)
+    with run.progress.step("load the methods"):
+        entries = read_entries(methods, anchor=relative_to, config=config, settings=settings, fields=fields, seed=seed)
     names = [entry.name for entry in entries]
     figures, files = compare_methods(
         entries,

@@ -50,12 +50,13 @@ def convert(
     screen = Screen(quiet)
     columns = [name.strip() for name in fields.split(",")] if fields else []
     dataset = load_dataset(**data.arguments(), columns=columns, progress=screen.progress)
-    if not target.suffix:
-        write_dataset(dataset, target)
-    elif split is not None or len(dataset.splits) == 1:
-        write_split(dataset.split(split or next(iter(dataset.splits))), target)
-    else:
+    if target.suffix and split is None and len(dataset.splits) > 1:
         raise DataError(
             f"a file holds one part, {dataset.name} has {', '.join(dataset.splits)}; choose one with --split"
         )
+    with screen.progress.step("write"):
+        if target.suffix:
+            write_split(dataset.split(split or next(iter(dataset.splits))), target)
+        else:
+            write_dataset(dataset, target)
     screen.note(f"{target}: written")

@@ -52,7 +52,8 @@ def evaluate(
     from longtail.report import make_report, write_report
 
     screen = flags.screen
-    tagger = load_model(model, precision=cast(Any, precision))
+    with screen.progress.step("open the model"):
+        tagger = load_model(model, precision=cast(Any, precision))
     dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if texts.fingerprint == tagger.facts_["fingerprint"]:

@@ -10,7 +10,9 @@ fields of the group as options of the command:
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps
 from inspect import Parameter, signature
@@ -19,7 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from longtail.cli.lines import LINES
 from longtail.cli.screen import Screen
+from longtail.run.processes import is_main_process
 
 if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
@@ -205,9 +209,11 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def expanded(**values: Any) -> None:
+        piped = is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
+        with LINES.command(command.__name__.replace("_", " ")) if piped else nullcontext():
+            command(**values)
 
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
