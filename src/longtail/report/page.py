@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from longtail.report.html import document, section, table_html
+from longtail.report.html import document, figures_html, section, table_html
 from longtail.report.pictures import band_picture, frequency_picture
 from longtail.report.tables import (
     band_table,
@@ -31,13 +31,15 @@ def html_report(report: dict[str, Any]) -> str:
     if interval:
         level, n = interval["bootstrap"]["level"], interval["bootstrap"]["n_resamples"]
         note += f" In brackets {level:.0%} intervals: {n:,} bootstrap resamples of the texts."
+    found = (
+        f"Of the true labels, found among the first {k} suggestions (R@{k}), by how many training texts a label has."
+    )
     sections = [
         _tiles(results, k),
         section("Results", table_html(overall_table(results)), note),
         section(
             "Frequent and rare labels",
-            f"<figure>{band_picture(results)}<figcaption>Of the true labels, found among the first {k} suggestions "
-            f"(R@{k}), by how many training texts a label has.</figcaption></figure>{table_html(band_table(results))}",
+            figures_html([(band_picture(results), found)]) + table_html(band_table(results)),
         ),
     ]
     new = new_table(results)
