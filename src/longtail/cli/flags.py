@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps
@@ -116,11 +116,11 @@ class DataFlags:
     label_separator: Annotated[str | None, data_option("The separator between two labels in a cell.", "TEXT")] = None
     read: Read = None
 
-    def load(self, model: Method, progress: Progress) -> Dataset:
-        """Load the data with the columns that `model` reads."""
+    def load(self, model: Method, progress: Progress, further: Sequence[str] = ()) -> Dataset:
+        """Load the data with the columns that `model` reads, and `further` ones where they exist."""
         from longtail.training import load_for
 
-        return load_for(model, self.arguments(), progress)
+        return load_for(model, self.arguments(), progress, further)
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""

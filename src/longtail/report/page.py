@@ -63,7 +63,9 @@ def html_report(report: dict[str, Any]) -> str:
         sections.append(section("Labels", tables, note))
     shown = "".join(_text(text) for text in report["texts"])
     words = {"right": "right", "wrong": "not among the true labels", "missed": "missed"}
-    legend = "Drawn at random. " + " ".join(f'<b class="{kind}">{word}</b>' for kind, word in words.items())
+    legend = "Drawn at random, with the scores of the suggestions. " + " ".join(
+        f'<b class="{kind}">{word}</b>' for kind, word in words.items()
+    )
     sections.append(section("Some texts", shown, legend))
     sections.append(section("Model", table_html(model_table(report), head=False) + _options(report["model"])))
     intro = (
@@ -90,9 +92,17 @@ def _tiles(results: dict[str, Any], k: int) -> str:
 
 def _text(text: dict[str, Any]) -> str:
     labels = [("right" if label["right"] else "wrong", label["name"], label["score"]) for label in text["suggested"]]
-    suggested = "".join(f'<li class="{kind}" title="{score:.3f}">{escape(name)}</li>' for kind, name, score in labels)
+    suggested = "".join(
+        f'<li class="{kind}">{escape(name)} <small>{score:.2f}</small></li>' for kind, name, score in labels
+    )
     missed = "".join(f'<li class="missed">{escape(name)}</li>' for name in text["missed"])
-    return f"<article><p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{suggested}{missed}</ul></article>"
+    number = f"text {text['number']:,}"
+    place = f"id {text['id']}, {number}" if text["id"] else number
+    return (
+        f"<article><h3>{escape(text['title'] or place)}</h3>"
+        + (f'<p class="place">{escape(place)}</p>' if text["title"] else "")
+        + f"<p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{suggested}{missed}</ul></article>"
+    )
 
 
 def _options(model: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ def _rare(done: Sequence[dict[str, Any]], metric: str) -> list[str]:
 
 def _cheapest(done: Sequence[dict[str, Any]]) -> str:
     """Return who costs least in each way."""
-    cheapest = {}
+    cheapest: dict[str, list[str]] = {}
     for cost, (does, unit, size) in COSTS.items():
         best = min(done, key=lambda run: run["costs"][cost])
         cheapest.setdefault(best["name"], []).append(f"{does} ({best['costs'][cost] / size:.2g} {unit})")
