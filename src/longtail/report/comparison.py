@@ -12,7 +12,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from longtail.report.comparison_pictures import N_COLOURS, band_picture, cost_picture, gain_picture
-from longtail.report.html import document, figures_html, section, table_html
+from longtail.report.html import document, figures_html, list_html, section, table_html
 from longtail.report.tables import BAND_TITLES, gain, gain_text, list_lengths, main_length, with_interval
 from longtail.report.verdict import verdict
 from longtail.tables import Table, escape_markdown, markdown_lines
@@ -104,14 +104,14 @@ def html_comparison(comparison: dict[str, Any]) -> str:
     done, anchor = _done(comparison), comparison["relative_to"]
     sections = []
     if done:
-        sections += [section("In words", _list(verdict(comparison)))] if len(done) > 1 else []
+        sections += [section("In words", list_html(verdict(comparison)))] if len(done) > 1 else []
         table = table_html(comparison_table(comparison), kind="figures")
         sections += [section("All figures", table, escape(legend(comparison))), *_pictures(done, anchor)]
         k = main_length(done[0]["results"])
         for family in FAMILIES[:3]:
             title = f"{family}@{k} by how many training texts a label has"
             sections.append(section(title, table_html(_band_table(done, f"{family}@{k}"))))
-    sections.append(section("Runs", _list(sentences(comparison)) + "".join(map(_run, comparison["runs"]))))
+    sections.append(section("Runs", list_html(sentences(comparison)) + "".join(map(_run, comparison["runs"]))))
     return document(comparison, comparison["data"]["name"], escape(_about(comparison)), sections)
 
 
@@ -230,10 +230,6 @@ def _about(comparison: dict[str, Any]) -> str:
         f"{data['n_texts']:,} texts of {data['split']}, {data['n_train_texts']:,} training texts, "
         f"{data['n_labels']:,} labels"
     )
-
-
-def _list(sentences: list[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>" if sentences else ""
 
 
 def _run(run: dict[str, Any]) -> str:

@@ -30,6 +30,13 @@ def section(title: str, inside: str, note: str = "") -> str:
     return f"<section><h2>{title}</h2>{above}{inside}</section>"
 
 
+def list_html(sentences: Sequence[str]) -> str:
+    """Return texts as a list; nothing if there are none."""
+    return (
+        f'<ul class="sentences">{"".join(f"<li>{escape(each)}</li>" for each in sentences)}</ul>' if sentences else ""
+    )
+
+
 def figures_html(pictures: Sequence[tuple[str, str]]) -> str:
     """Return pictures (SVG) with their captions (text), side by side where there is room."""
     figures = (f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for svg, caption in pictures)

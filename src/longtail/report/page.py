@@ -101,7 +101,8 @@ def _text(text: dict[str, Any]) -> str:
     return (
         f"<article><h3>{escape(text['title'] or place)}</h3>"
         + (f'<p class="place">{escape(place)}</p>' if text["title"] else "")
-        + f"<p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{suggested}{missed}</ul></article>"
+        + f"<p>{escape(text['text']) or '<i>an empty text</i>'}</p>"
+        + f'<ul class="labels">{suggested}{missed}</ul></article>'
     )
 
 

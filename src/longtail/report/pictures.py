@@ -175,5 +175,7 @@ def log_scale(low: float, high: float, start: float, end: float) -> Scale:
 
 
 def powers(most: int) -> list[int]:
-    """Return 1, 10, 100, … up to `most`."""
-    return [10**power for power in range(int(math.log10(max(most, 1))) + 1)]
+    """Return 1, 10, 100, … up to `most`; below 100 with 2, 5, 20 and 50."""
+    steps = (1, 2, 5) if most < 100 else (1,)
+    ticks = (step * 10**power for power in range(int(math.log10(max(most, 1))) + 1) for step in steps)
+    return [tick for tick in ticks if tick <= max(most, 1)]
