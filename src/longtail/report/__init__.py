@@ -48,8 +48,8 @@ def write_comparison(comparison: dict[str, Any], folder: str | Path) -> dict[str
 
 def write_examination(examination: Examination, folder: str | Path) -> dict[str, Path]:
     """Write data.json, data.md and data.html into a folder; returns the files by name."""
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    about = {"title": f"{examination.name}, checked", "made": made, "environment": environment()}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"title": f"{examination.name}, checked", "made": now, "environment": environment()}
     report = examination.plain() | about
     page = html_examination(examination, report)
     return write_files(folder, _contents("data", report, examination_markdown(examination), page))

@@ -31,7 +31,7 @@ def html_report(report: dict[str, Any]) -> str:
     if interval:
         level, n = interval["bootstrap"]["level"], interval["bootstrap"]["n_resamples"]
         note += f" In brackets {level:.0%} intervals: {n:,} bootstrap resamples of the texts."
-    found = (
+    caption = (
         f"Of the true labels, found among the first {k} suggestions (R@{k}), by how many training texts a label has."
     )
     sections = [
@@ -39,7 +39,7 @@ def html_report(report: dict[str, Any]) -> str:
         section("Results", table_html(overall_table(results)), note),
         section(
             "Frequent and rare labels",
-            figures_html([(band_picture(results), found)]) + table_html(band_table(results)),
+            figures_html([(band_picture(results), caption)]) + table_html(band_table(results)),
         ),
     ]
     new = new_table(results)
