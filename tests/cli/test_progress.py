@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from rich.console import Console
 
 from longtail.cli.lines import Lines
+from longtail.cli.main import main
 from longtail.cli.progress import Bars
 from longtail.run.progress import COMPILING
 
@@ -105,6 +107,21 @@ raise SystemExit(main(["compare", {str(data)!r}, "--methods", "knn,other=knn", "
     lines = shown_after(drawn.decode())
     assert {"1 of 2: knn", "2 of 2: other, done before"} <= set(lines)
     assert not [line for line in lines if "━" in line]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_answers_on_a_terminal_are_not_written_over_a_bar(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", terminal)
+        patched.setattr(sys, "stderr", terminal)
+        assert main(["predict", str(model), "-t", "word1a word1b", "--json"]) == 0
+    [answer] = [line for line in shown_after(terminal.getvalue()) if "labels" in line]
+    assert json.loads(answer)["labels"]
 
 
 def test_a_step_that_takes_long_says_in_plain_lines_how_far_it_is() -> None:
