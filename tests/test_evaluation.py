@@ -10,7 +10,8 @@ import pytest
 from longtail.data.dataset import Dataset, Split
 from longtail.errors import DataError
 from longtail.evaluation import SHOWN, choose_split, evaluate_model, occurs_in, truth_for
-from longtail.methods import Method, create_method
+from longtail.methods import create_method
+from longtail.methods.base import Method
 from longtail.metrics import BootstrapOptions, MetricOptions
 
 

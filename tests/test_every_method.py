@@ -24,7 +24,8 @@ from longtail.data.dataset import Dataset, Split, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.data.write import write_dataset
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError, NotFittedError
-from longtail.methods import Method, create_method, load_model
+from longtail.methods import create_method, load_model
+from longtail.methods.base import Method
 from longtail.run.progress import Advance
 from longtail.types import NO_LABEL, TopK
 

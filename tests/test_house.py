@@ -89,7 +89,7 @@ def imports_of(file: Path) -> Iterator[str]:
 
 
 def is_method(file: Path) -> bool:
-    shared = {"__init__", "base", "estimator", "members", "network", "signature"}
+    shared = {"__init__", "base", "estimator", "members", "network", "registry", "signature"}
     return room_of(file) == "methods" and file.stem not in shared
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
 import longtail.kernels.native as native_package
+import longtail.kernels.reference.nearest as nearest_reference
 from longtail.kernels.native.lanes import LANES
 from longtail.kernels.reference.clustering import BY_GAIN, BY_MEMBERS, BY_SCORES
 
@@ -447,6 +448,50 @@ def test_solvers_stop_after_the_same_pass(name: str, seed: int) -> None:
 
 # nearest
 
+N_BANDS = 4
+
+
+def bands_of(rng: np.random.Generator, rows: dict[str, Any], n_columns: int) -> dict[str, Any]:
+    """Any bands, though those of frequent columns are meant to come first, and the norms of `rows` in them."""
+    n = len(rows["indptr"]) - 1
+    bands = rng.integers(0, N_BANDS, n_columns).astype(np.int8)
+    by_row = {"row_ptr": rows["indptr"], "columns": rows["indices"], "row_values": rows["values"], "bands": bands}
+    norms = np.full((N_BANDS, n), np.nan, np.float32)
+    nearest_reference.band_norms(*by_row.values(), norms)
+    return {**by_row, "norms": norms}
+
+
+@few
+@given(sparse_rows(st.integers(0, 9), 7), st.integers(0, 2**32))
+def test_band_norms(rows: dict[str, Any], seed: int) -> None:
+    arguments = bands_of(np.random.default_rng(seed), rows, 7)
+    below = [arguments["bands"] < band for band in range(N_BANDS)]
+    points = sp.csr_matrix((rows["values"], rows["indices"], rows["indptr"]), (len(rows["indptr"]) - 1, 7)).toarray()
+    lengths = [np.linalg.norm(points[:, some].astype(np.float64), axis=1) for some in below]
+    np.testing.assert_allclose(arguments["norms"], lengths, 2e-6)
+    assert (arguments["norms"] >= lengths).all()
+    assert_equal(run_both("nearest", "band_norms", arguments, ("norms",)))
+
+
+def nearest_arguments(
+    rng: np.random.Generator, texts: dict[str, Any], pool: dict[str, Any], n_columns: int, k: int
+) -> dict[str, Any]:
+    n, n_pool = len(texts["indptr"]) - 1, len(pool["indptr"]) - 1
+    by_column = sp.csr_matrix((pool["values"], pool["indices"], pool["indptr"]), (n_pool, n_columns)).tocsc()
+    return {
+        **texts,
+        "ptr": by_column.indptr.astype(np.int64),
+        "rows": by_column.indices.astype(np.int32),
+        "weights": by_column.data,
+        **bands_of(rng, pool, n_columns),
+        "groups": rng.integers(-1, 3, n).astype(np.int32),
+        "pool_groups": rng.integers(0, 3, n_pool).astype(np.int32),
+        "totals": np.zeros(n_pool, np.float32),
+        "dense": np.zeros(n_columns, np.float32),
+        "best": np.full((n, k), 7, np.int32),
+        "best_products": np.full((n, k), 7, np.float32),
+    }
+
 
 @few
 @given(
@@ -456,20 +501,30 @@ def test_solvers_stop_after_the_same_pass(name: str, seed: int) -> None:
     st.integers(0, 2**32),
 )
 def test_nearest_rows(texts: dict[str, Any], pool: dict[str, Any], k: int, seed: int) -> None:
+    arguments = nearest_arguments(np.random.default_rng(seed), texts, pool, 7, k)
+    assert_equal(run_both("nearest", "nearest_rows", arguments, ("best", "best_products")))
+
+
+@few
+@given(
+    sparse_rows(st.integers(1, 4), 60),
+    sparse_rows(st.sampled_from([200, 700]), 60),
+    st.integers(1, 9),
+    st.floats(0, 4),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_nearest_rows_that_lists_are_left_out_for(
+    texts: dict[str, Any], pool: dict[str, Any], k: int, skew: float, positive: bool, seed: int
+) -> None:
+    """Weights fall from column to column, so that some bands need not be read; sums are not exact."""
     rng = np.random.default_rng(seed)
-    n, n_pool = len(texts["indptr"]) - 1, len(pool["indptr"]) - 1
-    by_column = sp.csr_matrix((pool["values"], pool["indices"], pool["indptr"]), (n_pool, 7)).tocsc()
-    arguments = {
-        **texts,
-        "ptr": by_column.indptr.astype(np.int64),
-        "rows": by_column.indices.astype(np.int32),
-        "weights": by_column.data,
-        "groups": rng.integers(-1, 3, n).astype(np.int32),
-        "pool_groups": rng.integers(0, 3, n_pool).astype(np.int32),
-        "totals": np.zeros(n_pool, np.float32),
-        "best": np.full((n, k), 7, np.int32),
-        "best_products": np.full((n, k), 7, np.float32),
-    }
+    for rows in (texts, pool):
+        values = rows["values"] * (rows["indices"] + np.float32(1)) ** np.float32(skew)
+        rows["values"] = np.abs(values) if positive else values
+    arguments = nearest_arguments(rng, unit(texts), unit(pool), 60, k)
+    arguments["bands"] = (np.arange(60) * N_BANDS // 60).astype(np.int8)
+    nearest_reference.band_norms(*(arguments[key] for key in ("row_ptr", "columns", "row_values", "bands", "norms")))
     assert_equal(run_both("nearest", "nearest_rows", arguments, ("best", "best_products")))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from longtail.metrics import BootstrapOptions, MetricOptions
 from longtail.propensity import Propensity
 from longtail.report import html_report, make_report, markdown_report, write_report
 from longtail.report.contents import changed_options
+from tests.drawn import labels_of
 
 NASTY = '<script>alert("1")</script> & | pipes'
 
@@ -49,7 +51,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.addresses += [value or "" for name, value in attributes if name in ("src", "href", "xlink:href")]
-        if tag != "meta":
+        if tag not in ("meta", "wbr"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -89,6 +91,34 @@ def test_sample_texts_show_what_is_right_and_what_is_missed(report: dict[str, An
         assert len(names) == 5
         assert not set(names) & set(text["missed"])
     assert any(label["right"] for text in report["texts"] for label in text["suggested"])
+
+
+def test_cards_show_title_id_and_scores_of_a_record(tiny: Callable[..., Dataset]) -> None:
+    data = tiny()
+    texts = data.test.texts.append_column("id", [[f"id-{row}" for row in range(len(data.test))]])
+    texts = texts.append_column("title", [[NASTY] * len(data.test)])
+    model = create_method("linear").fit(data.train)
+    made = make_report(model, evaluate_model(model, replace(data.test, texts=texts)), "d", "test")
+    first = made["texts"][0]
+    assert (first["id"], first["title"]) == (f"id-{first['number'] - 1}", NASTY)
+    shown = Page(html_report(made)).texts
+    assert shown.count(NASTY) == 10
+    assert f"id {first['id']}, text {first['number']}" in shown
+    assert f"{first['suggested'][0]['score']:.2f}" in shown
+    line = next(line for line in markdown_report(made).splitlines() if line.startswith(f"- text {first['number']} ("))
+    assert f", id {first['id']}): " in line
+
+
+def test_a_card_of_a_record_without_a_title_is_known_by_its_number(report: dict[str, Any]) -> None:
+    first = report["texts"][0]
+    assert (first["id"], first["title"]) == ("", "")
+    assert f"text {first['number']}" in Page(html_report(report)).texts
+
+
+def test_no_label_of_a_picture_is_clipped(report: dict[str, Any]) -> None:
+    labels = [*labels_of(html_report(report))]
+    assert {"R@5, per cent", "training texts", "labels, most frequent first"} <= {label.words for label in labels}
+    assert [label for label in labels if not label.inside] == []
 
 
 def test_the_page_is_one_well_formed_file(report: dict[str, Any]) -> None:

@@ -19,7 +19,8 @@ TOP = """# The command line
 
 Made by `tools/make_cli_docs.py`; do not edit.
 
-Results go to standard output, all else to standard error. Bars are drawn on a terminal only. Exit codes: 0 done,
+Results go to standard output, all else to standard error. Bars are drawn on a terminal; elsewhere, what
+takes over two seconds says in plain lines how far it is, every few seconds (not with `--quiet`). Exit codes: 0 done,
 1 `data check` found what would break training, `plan` that it will not fit, or a run of `compare` failed, 2 bad input
 (one line says what), 130 interrupted.
 """

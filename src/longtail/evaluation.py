@@ -197,7 +197,19 @@ def as_trained(model: Method, dataset: Dataset) -> Dataset:
     if not held_out or DEV in dataset.splits or "train" not in dataset.splits:
         return dataset
     drawn = dataset.hold_out(**held_out)
-    return drawn if drawn.train.fingerprint == model.facts_["fingerprint"] else dataset
+    return drawn if was_trained_on(model, drawn.train) else dataset
+
+
+def was_trained_on(model: Method, split: Split) -> bool:
+    """Return whether these are the training texts of a model; columns that it does not read may be beside them."""
+    prints = (split.fingerprint, fingerprint_of(split, {TEXT, *model.columns, *model.optional_columns}))
+    return model.facts_["fingerprint"] in prints
+
+
+def fingerprint_of(split: Split, columns: set[str]) -> str:
+    """Return the checksum of a split with these of its columns of texts alone."""
+    names = [name for name in split.texts.column_names if name in columns]
+    return replace(split, texts=split.texts.select(names)).fingerprint
 
 
 def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tuple[str, Split]:
@@ -214,7 +226,7 @@ def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tu
         return "dev (held out)", drawn.dev
     if name is None and len(dataset.splits) == 1:
         [(only, split)] = dataset.splits.items()
-        if split.fingerprint != model.facts_["fingerprint"]:
+        if not was_trained_on(model, split):
             return only, split
     reason = (
         "its train part is not what the model was trained on, so which texts were held out cannot be told"

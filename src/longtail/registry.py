@@ -6,9 +6,11 @@ A plug-in package declares an entry point in the group of a registry, such as `l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
 from typing import Generic, TypeVar
 
 from longtail.errors import ConfigError, did_you_mean
@@ -60,6 +62,12 @@ class Registry(Generic[T]):
             raise ConfigError(f"unknown {self.kind} '{name}'{hint}{listed}")
         return self._plugged[name]
 
+    def summary(self, name: str) -> str:
+        """Return the first line of the docstring of a part; a built-in part is read for it, not imported."""
+        if name in self._parts or name not in self._modules:
+            return (self.get(name).__doc__ or "").strip().partition("\n")[0]
+        return _summary(self._modules[name], name)
+
     def _load(self, point: EntryPoint) -> T:
         try:
             part: T = point.load()
@@ -69,3 +77,11 @@ class Registry(Generic[T]):
                 f"{self.kind} '{point.name}' cannot be loaded from the plug-in {package}: {error}"
             ) from error
         return part
+
+
+def _summary(module: str, name: str) -> str:
+    """Return the first line of the docstring of the class that the source of `module` registers as `name`."""
+    package, _, stem = module.rpartition(".")
+    source = (files(package) / f"{stem}.py").read_text(encoding="utf-8")
+    summaries: list[str] = re.findall(rf'register\("{name}"\)\nclass .*\n    """(.*?)(?:"""|\n)', source)
+    return summaries[0]

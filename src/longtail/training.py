@@ -6,7 +6,7 @@ OUT.work    finished stages while it is trained; kept when training fails, remov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,15 @@ def work_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.work")
 
 
-def load_for(model: Method, data: Mapping[str, Any], progress: Progress = SILENT) -> Dataset:
-    """Load a data set with the columns that `model` reads; `data` are the other arguments of `load_dataset`."""
-    return load_dataset(**data, columns=model.columns, optional_columns=model.optional_columns, progress=progress)
+def load_for(
+    model: Method, data: Mapping[str, Any], progress: Progress = SILENT, further: Sequence[str] = ()
+) -> Dataset:
+    """Load a data set with the columns that `model` reads, and `further` ones where tables have them.
+
+    `data` are the other arguments of `load_dataset`.
+    """
+    optional = tuple(dict.fromkeys((*model.optional_columns, *further)))
+    return load_dataset(**data, columns=model.columns, optional_columns=optional, progress=progress)
 
 
 def data_facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from longtail.cli.lines import LINES
 from longtail.cli.main import main
 from longtail.data.dataset import Dataset
 from longtail.data.write import write_dataset
@@ -37,6 +38,8 @@ class Ran(NamedTuple):
 @pytest.fixture
 def longtail(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """Run a command: `longtail("train", folder, "--out", model, stdin=b"...")`."""
+
+    monkeypatch.setattr(LINES, "long_s", 600.0)  # on a busy machine, progress would mix with what tests read
 
     def run(*arguments: object, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from longtail.data.load import load_dataset
+from tests.drawn import labels_of
 
 Run = Callable[..., Any]
 
@@ -27,6 +29,31 @@ def test_what_would_break_training_gives_exit_code_1(longtail: Run, tmp_path: Pa
     assert ran.code == 1
     assert "got only 'x'" in ran.out
     assert [fault["kind"] for fault in longtail("data", "check", tmp_path, "--json").json["faults"]] == ["one label"]
+
+
+def test_a_page_says_in_words_what_the_doctor_found(longtail: Run, tmp_path: Path) -> None:
+    texts = [f"text number {row} {'word ' * (row % 30)}" for row in range(50)] + ["<i>the same</i>"] * 2
+    table = "".join(f"{text},x{row % 7};y{row}\n" for row, text in enumerate(texts))
+    (tmp_path / "train.csv").write_text(f"text,labels\n{table}")
+    ran = longtail("data", "check", tmp_path, "--report", tmp_path / "r")
+    assert ran.out.endswith(f"page: {tmp_path / 'r' / 'data.html'}\n")
+    page = (tmp_path / "r" / "data.html").read_text()
+    assert page.index("Nothing would break training.") < page.index("<table")
+    assert page.index("Repeated texts") < page.index("<table")
+    assert "&lt;i&gt;the same" in page
+    assert "<i>the same" not in page
+    labels = [*labels_of(page)]
+    assert {"words", "texts", "training texts", "labels, most frequent first"} <= {label.words for label in labels}
+    assert [label for label in labels if not label.inside] == []
+    assert not re.search(r"(src|href)=", page)
+    written = json.loads((tmp_path / "r" / "data.json").read_text())
+    assert written["splits"]["train"]["n_repeated"] == 1
+    assert (tmp_path / "r" / "data.md").read_text() + f"page: {tmp_path / 'r' / 'data.html'}\n" == ran.out
+    (tmp_path / "train.csv").write_text("text,labels\na,x\nb,x\n")
+    assert longtail("data", "check", tmp_path, "--report", tmp_path / "r").code == 1
+    assert "Training would fail: 1 fault." in (tmp_path / "r" / "data.html").read_text()
+    ran = longtail("data", "check", tmp_path, "--report", tmp_path / "page.html")
+    assert (ran.code, "name a folder" in ran.err) == (2, True)
 
 
 def test_pictures_are_drawn_where_asked(longtail: Run, data: Path, tmp_path: Path) -> None:

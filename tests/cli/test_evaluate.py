@@ -16,6 +16,19 @@ from longtail.metrics import MetricOptions, evaluate
 Run = Callable[..., Any]
 
 
+def test_the_cards_of_a_report_show_ids_and_titles_of_a_table(longtail: Run, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [f"{1000 + row},Title {row},word{row % 2} a,label{row % 2}" for row in range(40)]
+    table.write_text("\n".join(["id,title,text,labels", *rows]))
+    words = ["--fields", "text", "--hold-out", "--out", tmp_path / "m"]
+    assert longtail("train", table, *words).code == 0
+    ran = longtail("evaluate", tmp_path / "m", table, "--report", tmp_path / "r")
+    assert (ran.code, ran.err) == (0, "")
+    cards = json.loads((tmp_path / "r" / "report.json").read_text())["texts"]
+    assert cards
+    assert all(card["title"] == f"Title {int(card['id']) - 1000}" for card in cards)
+
+
 def test_json_has_fractions_for_all_lengths_and_says_what_was_measured(longtail: Run, model: Path, data: Path) -> None:
     ran = longtail("evaluate", model, data, "--split", "dev", "--json", "--at", "1,3,5,25,50,100")
     found = ran.json

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +19,17 @@ def test_methods_are_listed_with_their_presets(longtail: Run) -> None:
     listed = {line.split()[0] for line in longtail("methods").out.splitlines()}
     assert listed == {*METHODS.names(), *preset_names()}
     assert longtail("methods", "--json").json["linear"].startswith("Linear recall")
+
+
+def test_listing_methods_imports_none_of_them_and_says_what_their_docstrings_say() -> None:
+    listing = "import sys; from longtail.cli.main import main; main(['methods']); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    *lines, modules = ran.stdout.splitlines()
+    large = {"torch", "numpy", "pyarrow", "scipy", "numba", "rich", "longtail.methods.base", "longtail.methods.linear"}
+    assert large.isdisjoint(modules.split())
+    summaries = {name: (METHODS.get(name).__doc__ or "").strip().splitlines()[0] for name in METHODS.names()}
+    assert summaries.items() <= {tuple(line.split(maxsplit=1)) for line in lines}
+    assert {METHODS.summary(name) for name in METHODS.names()} == set(summaries.values())
 
 
 def test_what_config_shows_can_be_trained_with(longtail: Run, data: Path, tmp_path: Path) -> None:

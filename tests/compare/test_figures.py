@@ -17,6 +17,8 @@ from longtail.methods import create_method
 from longtail.metrics import BootstrapOptions, MetricOptions, evaluate, intervals
 from longtail.report import html_comparison, markdown_comparison, write_comparison
 from longtail.report.comparison import comparison_table, legend, sentences
+from longtail.report.verdict import verdict
+from tests.drawn import labels_of
 
 NASTY = '<b>"nasty"</b> | name'
 OPTIONS, DRAWS = MetricOptions(), BootstrapOptions(n_resamples=50)
@@ -121,6 +123,51 @@ def test_what_must_be_known_is_said(made: dict[str, Any], data: Dataset, found: 
     ]
 
 
+def test_the_verdict_comes_first_and_in_words(made: dict[str, Any], data: Dataset) -> None:
+    best, beside, rare, costs = verdict(made)
+    assert re.fullmatch(r"good has the highest nDCG@5: \d+\.\d \(\d+\.\d–\d+\.\d\)\.", best)
+    assert re.fullmatch(r"Gain over poor in nDCG@5 – better: good \(\+\d+\.\d %\)\.", beside)
+    assert re.fullmatch(r"On rare labels \(torso, 11 to 100 training texts\) good is best: F1@5 \d+\.\d\.", rare)
+    assert costs == "good trains fastest (1.5 s) and tags fastest (0.5 ms per text) and is the smallest (5 MB)."
+    page, text = html_comparison(made), markdown_comparison(made)
+    assert page.index(best) < page.index("<table")
+    assert text.index(best) < text.index("| P@1 ")
+    model = create_method("linear").fit(data.train)
+    entries = [Entry(name, create_method("linear")) for name in ("one", "two")]
+    same = compare(
+        ComparedData(data, "dev", data.dev), entries, dict.fromkeys(("one", "two"), left_by(model, data)), "one"
+    )
+    assert verdict(same)[1] == "Gain over one in nDCG@5 – no clear difference: two (+0.0 %)."
+    alone = compare(ComparedData(data, "dev", data.dev), entries[:1], {"one": left_by(model, data)}, "one")
+    assert verdict(alone) == []
+
+
+def test_gains_are_in_per_cent_everywhere(made: dict[str, Any]) -> None:
+    table = comparison_table(made)
+    [row] = [row for row in table.rows if row[0] == "gain in PSP@5, %"]
+    page = html_comparison(made)
+    drawn = [label.words for label in labels_of(page)]
+    assert row[1].replace("*", "") in drawn
+    assert drawn.count("gain over poor, per cent") == 3
+    assert "in points" not in page
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "a very long name of a method that somebody gave it " * 2, "lightxml/wiki10-31k"]
+)
+def test_no_label_of_a_picture_is_clipped(data: Dataset, found: dict[str, RunResult | str], name: str) -> None:
+    names = [f"{number}{name}" for number in range(6)]
+    entries = [Entry(each, create_method("linear")) for each in names]
+    good, poor = found["good"], found["poor"]
+    results = {each: poor if number == 3 else good for number, each in enumerate(names)}
+    page = html_comparison(compare(ComparedData(data, "dev", data.dev), entries, results, names[3]))
+    labels = [*labels_of(page)]
+    assert [label for label in labels if not label.inside] == []
+    titles = [label.words for label in labels]
+    assert {"training, s", "ms per text", "nDCG@5, per cent", "F1@5, per cent"} <= set(titles)
+    assert '<th scope="row">P@1</th>' in page
+
+
 def test_files_are_complete_and_need_nothing_else(made: dict[str, Any], tmp_path: Path) -> None:
     files = write_comparison(made, tmp_path)
     assert sorted(files) == ["compare.html", "compare.json", "compare.md"]
@@ -134,7 +181,8 @@ def test_files_are_complete_and_need_nothing_else(made: dict[str, Any], tmp_path
     assert "<b>&quot;" not in page
     assert NASTY not in page
     assert not re.search(r"(src|href)=", page)
-    assert page.count("<svg") == 4
+    n_bands = len(made["runs"][0]["results"]["bands"])
+    assert page.count("<svg") == 2 + n_bands + 3
     assert not re.search(r"nan|inf\"|-inf", page.partition("<section>")[2].partition("Options")[0])
 
 

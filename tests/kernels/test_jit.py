@@ -10,7 +10,8 @@ import numba
 import numpy as np
 from numba.core import event
 
-from longtail.kernels.native.jit import kernel, loose_kernel, on_compile
+from longtail.kernels.native.jit import kernel, loose_kernel
+from longtail.run.compiling import on_compile
 
 
 def test_compiling_is_announced_once_and_later_calls_are_silent() -> None:
@@ -35,7 +36,7 @@ def test_compiling_is_announced_once_and_later_calls_are_silent() -> None:
 
 COMPILE = """
 import numpy as np
-from longtail.kernels.native.jit import on_compile
+from longtail.run.compiling import on_compile
 on_compile(lambda: print("start"), lambda: print("end"))
 from longtail.kernels.native.solver import shuffle
 order = np.arange(5).astype(np.int32)

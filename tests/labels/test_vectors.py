@@ -6,6 +6,7 @@ Specified in docs/methods/xbert.md#invariants 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from longtail.data.dataset import Split, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
+from longtail.labels.clusters import cluster_labels
+from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import Sources, VectorOptions, label_vectors
 from longtail.labels.vectors.base import Weighting
 from longtail.labels.vectors.embedding import embedding_vectors
@@ -289,6 +292,81 @@ def test_embeddings_of_a_labels_texts_are_summed_like_features(n_texts: int, see
     twice = y.take(np.tile(np.arange(n_texts), 2))
     doubled = embedding_vectors(np.tile(e, (2, 1)), twice, VOCABULARY, weighting).toarray()
     np.testing.assert_allclose(doubled, vectors, atol=1e-4)
+
+
+def written(folder: Path, kind: str, rows: dict[str, list[float]]) -> str:
+    """A file of label vectors."""
+    if kind == "text":
+        lines = [f"{label}\t{' '.join(map(str, row))}\n" for label, row in rows.items()]
+        (folder / "elmo.tsv").write_text("".join(lines))
+        return str(folder / "elmo.tsv")
+    np.save(folder / "elmo.npy", np.array(list(rows.values()), np.float32))
+    (folder / "elmo.txt").write_text("".join(f"{label}\n" for label in rows))
+    return str(folder / "elmo.npy")
+
+
+@pytest.mark.parametrize("kind", ["text", "numpy"])
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_vectors_from_a_file_go_to_the_labels_with_their_ids(kind: str, unit_length: bool, tmp_path: Path) -> None:
+    rows = {"id2": [3.0, 4.0], "another": [9.0, 9.0], "id0": [0.0, -2.0]}
+    options = VectorOptions(kinds=("file",), file=written(tmp_path, kind, rows), unit_length=unit_length)
+    found = label_vectors(Rows.of(features(4)), split_of(labels(4)), options).toarray()
+    expected = np.array([[0, -2], [3, 4]]) / (np.array([[2], [5]]) if unit_length else 1)
+    assert np.allclose(found[[0, 2]], expected)
+    others = np.linalg.norm(found[[1, 3, 4, 5]], axis=1)  # random directions, as long as the rest
+    assert np.allclose(others, 1 if unit_length else 3.5)
+    assert len(np.unique(found, axis=0)) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.tsv", "id0\t1 2\nid1\t1\n", "x.tsv:2: must have 2 numbers, as the first line has, got 1"),
+        ("x.tsv", "id0 1 2\n", "x.tsv:1: must be a label's id, a tab and numbers"),
+        ("x.tsv", "id0\tone two\n", "x.tsv:1: must have numbers behind the tab"),
+        ("x.tsv", "other\t1 2\n", "holds none of the 6 labels, such as 'id0'; name them by id"),
+        ("x.tsv", "id0\t1 nan\n", "must be finite numbers, got NaN or infinity"),
+        ("x.npy", "no array", "must be a numpy array of numbers"),
+        (None, "", "vectors.file must be a file of label vectors; there is no file"),
+    ],
+)
+def test_a_file_of_label_vectors_that_cannot_be_used_is_named(
+    name: str | None, content: str, message: str, tmp_path: Path
+) -> None:
+    if name is not None:
+        (tmp_path / name).write_text(content)
+    options = VectorOptions(kinds=("file",), file=str(tmp_path / (name or "missing.tsv")))
+    with pytest.raises(DataError, match=message):
+        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+
+
+def test_vectors_from_a_file_need_one_and_its_ids(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"vectors.kinds 'file' needs vectors.file, got none"):
+        label_vectors(Rows.of(features(4)), split_of(labels(4)), VectorOptions(kinds=("file",)))
+    file = written(tmp_path, "numpy", {"id0": [1.0], "id1": [2.0]})
+    options = VectorOptions(kinds=("file",), file=file)
+    (tmp_path / "elmo.txt").write_text("id0\n")
+    with pytest.raises(DataError, match=r"must have 2 ids, one per row of elmo\.npy, got 1"):
+        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+    (tmp_path / "elmo.txt").unlink()
+    with pytest.raises(DataError, match=r"needs the ids of its labels, one per line, in elmo\.txt beside it"):
+        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+
+
+def test_each_kind_of_vectors_may_have_a_geometry_of_its_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = {f"id{label}": (rng.random(5) * rng.choice([1, 9])).tolist() for label in range(40)}
+    split = Split(as_table([""]), LabelMatrix.from_lists([[0]], 40), Vocabulary.of([*rows]))
+    options = VectorOptions(kinds=("file",), file=written(tmp_path, "text", rows), unit_length=False)
+
+    def clusters(of_vectors: Any, of_tree: Any) -> list[int]:
+        vectors = options.model_copy(update={"geometry": of_vectors})
+        tree = TreeOptions(n_levels=1, max_leaf=4, geometry=of_tree)
+        return cluster_labels(Rows.of(features(1)), split, vectors, tree).parents[-1].tolist()
+
+    euclidean, spherical = clusters(None, "euclidean"), clusters(None, "spherical")
+    assert euclidean != spherical
+    assert (clusters("euclidean", "spherical"), clusters("spherical", "euclidean")) == (euclidean, spherical)
 
 
 def test_embeddings_of_other_texts_or_without_numbers_are_refused() -> None:

@@ -57,3 +57,27 @@ def test_presets_train_with_an_encoder_without_a_pooler(
     assert np.mean([found.labels[row, 0] in data.test.labels[row] for row in range(len(data.test))]) > 0.9
     model.save(tmp_path / "m")
     assert np.array_equal(load_model(tmp_path / "m").top_k(data.test, 1).labels, found.labels)
+
+
+def test_a_model_shows_how_its_clusters_share_the_texts_for_every_kind_of_label_vectors(
+    tiny: Callable[..., Dataset], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    data, kinds = tiny(n_texts=60, n_labels=12), ["pifa", "embedding", "text", "sentence", "file", "random"]
+    file = tmp_path / "elmo.tsv"
+    file.write_text("".join(f"{label}\t{place} 1\n" for place, label in enumerate(data.vocabulary.ids)))
+    options = {
+        "vectors": [{"kinds": [kind], "file": str(file)} for kind in kinds],
+        "recalls": [{"kind": "linear"}],
+        "tree": {"max_leaf": 3},
+        "sentence_model": str(tiny_encoder),
+    }
+    model = create_method("xbert", options).fit(data.train)
+    model.save(tmp_path / "m")
+    for opened in (model, load_model(tmp_path / "m")):
+        members = opened.describe()["members"]
+        assert [member["vectors"] for member in members] == kinds
+        for member, described in zip(opened.members_, members, strict=True):
+            ranker, told = member.ranker, described["texts_per_cluster"].tolist()
+            clusters = np.split(ranker.children, ranker.child_ptr[1:-1])
+            rows = [set(data.train.labels[row].tolist()) for row in range(len(data.train))]
+            assert told == [sum(bool(row & set(labels.tolist())) for row in rows) for labels in clusters]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.errors import ConfigError, DataError
+from longtail.errors import ConfigError, DataError, ModelFormatError
 from longtail.kernels.rows import Rows
 from longtail.neighbours import Blocks, NeighbourIndex, Neighbours, NeighbourSearchOptions
 from longtail.run.local import LocalEngine
@@ -156,6 +156,17 @@ def test_nothing_asked_finds_nothing(kind: str) -> None:
     index = NeighbourIndex.build(points_of(kind, numbers(5)), np.arange(5, dtype=np.uint64))
     assert len(index) == 5
     assert index.nearest(points_of(kind, numbers(0)), 3, blocks=SMALL).texts.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"), [("ptr", 0, 1), ("ptr", 2, 0), ("ptr", -1, 10**6), ("texts", 0, 60), ("texts", 3, -1)]
+)
+def test_a_stored_pool_with_damaged_numbers_is_refused_when_it_is_searched(name: str, at: int, value: int) -> None:
+    points, hashes = points_of("sparse", numbers(60)), np.arange(60, dtype=np.uint64)
+    arrays = {key: array.copy() for key, array in NeighbourIndex.build(points, hashes).arrays().items()}
+    arrays[name][at] = value
+    with pytest.raises(ModelFormatError, match="rising pointers to texts below 60, got others; save the model again"):
+        NeighbourIndex.from_arrays(arrays).nearest(points, 3)
 
 
 def test_what_does_not_fit_is_refused() -> None:

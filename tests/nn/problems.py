@@ -43,7 +43,8 @@ def a_head(index: LabelIndex, seed: int = 0, table: LabelTableOptions = PLAIN, *
     torch.manual_seed(seed)
     made = Shortlist(WIDTH, index, ShortlistOptions(bottleneck_width=4, **options), table)
     made.recall.bias.data.normal_()
-    made.rank.weight.data.normal_()
+    for value in made.rank.parameters():
+        value.data.normal_()
     return made
 
 
@@ -103,6 +104,7 @@ class Reference:
     narrow: Tensor
     narrow_bias: Tensor
     labels: Tensor
+    label_bias: Tensor
     index: LabelIndex
     sigmoid: bool = False
 
@@ -110,13 +112,14 @@ class Reference:
     def of(cls, head: Shortlist, problem: Problem) -> Reference:
         place = positions(head.order, head.n_labels)
         copies = [problem.vectors, head.recall.weight, head.recall.bias, head.bottleneck.weight, head.bottleneck.bias]
-        leaves = [tensor.detach().clone().requires_grad_() for tensor in [*copies, head.rank.weight[place]]]
+        copies += [head.rank.weight[place], head.rank.bias[place]]
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in copies]
         return cls(*leaves, problem.index, head.options.bottleneck == "sigmoid")
 
     def logits(self) -> tuple[Tensor, Tensor]:
         inner = F.linear(self.vectors, self.narrow, self.narrow_bias)
         inner = inner.sigmoid() if self.sigmoid else inner
-        return F.linear(self.vectors, self.recall, self.bias), inner @ self.labels.T
+        return F.linear(self.vectors, self.recall, self.bias), inner @ self.labels.T + self.label_bias
 
     def losses(self, problem: Problem, chosen: list[set[int]]) -> tuple[Tensor, Tensor, Tensor]:
         """Of each text: the sum over clusters, the sum over candidates, the number of candidates."""

@@ -167,12 +167,24 @@ def test_a_bottleneck_too_narrow_for_its_tails_is_an_error_that_says_how_wide() 
 
 def test_ratios_are_those_of_the_cost_formula() -> None:
     quarter, options = [25] * 4, AdaptiveOptions()
-    assert ratios(64, quarter, options)["compute_ratio"] == pytest.approx(2.1333333)
+    root, tails = 64 * (25 + 3), [32 * (64 + 25), 16 * (64 + 25), 8 * (64 + 25)]
+    assert ratios(64, quarter, options)["compute_ratio"] == pytest.approx(6400 / (root + sum(tails)))
     rare = ratios(64, quarter, options, touch=[0.5, 0.25, 0.125])["compute_ratio"]
-    assert rare == pytest.approx(100 / (25 * (1 + 0.25 + 0.0625 + 0.015625)))
+    assert rare == pytest.approx(6400 / (root + tails[0] / 2 + tails[1] / 4 + tails[2] / 8))
     leaves = ratios(64, quarter, AdaptiveOptions(head_in_root=False))["compute_ratio"]
-    assert leaves == pytest.approx(2.1333333)
+    assert leaves == pytest.approx(6400 / (64 * 4 + 64 * (64 + 25) + sum(tails)))
     assert ratios(64, [100], options) == {"size_ratio": 1.0, "compute_ratio": 1.0}
+    many = [250_000] * 4  # the matrices d × h_i hardly count
+    assert ratios(64, many, options)["compute_ratio"] == pytest.approx(2.1333333, rel=1e-3)
+
+
+def test_a_small_layer_in_buckets_is_not_said_to_be_cheaper_than_a_dense_one() -> None:
+    n_labels = [250, 250]
+    told = ratios(384, n_labels, AdaptiveOptions())["compute_ratio"]
+    head = Adaptive(384, buckets_of(n_labels), AdaptiveOptions(tails="linear"))
+    products = sum(matrix.numel() for matrix in [head.root.weight, *head.tails.parameters()])
+    assert told == pytest.approx(384 * 500 / products)
+    assert told < 1
 
 
 def test_facts_are_plain_data() -> None:
@@ -184,6 +196,7 @@ def test_facts_are_plain_data() -> None:
 @pytest.mark.parametrize("prior", [True, False])
 def test_what_a_split_saves_is_told_by_the_texts_that_touch_each_tail(prior: bool) -> None:
     head = head_of([3, 4, 5], prior=prior)
-    assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 4 / 2 + 5 / 4))
+    dense, root, tails = 16 * 12, 16 * (3 + 2), [8 * (16 + 4), 4 * (16 + 5)]
+    assert head.facts()["compute_ratio"] == pytest.approx(dense / (root + sum(tails)))
     head.init_from_labels(LabelMatrix.from_lists([[0], [1, 3], [2, 4, 5], [11]], 12))
-    assert head.facts()["compute_ratio"] == pytest.approx(12 / (3 + 0.5 * 4 / 2 + 0.25 * 5 / 4))
+    assert head.facts()["compute_ratio"] == pytest.approx(dense / (root + 0.5 * tails[0] + 0.25 * tails[1]))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -26,17 +28,20 @@ def vectors_of(seed: int, n: int = 4, width: int = 5) -> Tensor:
     return torch.randn(n, width, generator=torch.Generator().manual_seed(seed))
 
 
-def a_head(chunk: int = 3, **more: object) -> Dense:
+def a_head(chunk: int = 3, reduction: Any = "sum", **more: object) -> Dense:
     torch.manual_seed(0)
-    return Dense(5, 7, LabelTableOptions(chunk=chunk, optimizer="sgd", momentum=0.0), **more)
+    table = LabelTableOptions(chunk=chunk, reduction=reduction, optimizer="sgd", momentum=0.0)
+    return Dense(5, 7, table, **more)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.25])
-def test_the_loss_is_the_mean_over_texts_of_the_sum_over_labels(share: float) -> None:
-    head, vectors = a_head(), vectors_of(1).requires_grad_()
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_loss_is_the_mean_over_texts_of_the_sum_or_mean_over_labels(reduction: Any, share: float) -> None:
+    head, vectors = a_head(reduction=reduction), vectors_of(1).requires_grad_()
     loss = head.loss(HeadInputs(vectors), targets(), share, show=True)
     leaf, weight = vectors.detach().clone().requires_grad_(), head.table.weight.clone().requires_grad_()
-    dense = F.binary_cross_entropy_with_logits(leaf @ weight.T, targets().dense(7), reduction="sum") / 4 * share
+    dense = F.binary_cross_entropy_with_logits(leaf @ weight.T, targets().dense(7), reduction=reduction) * share
+    dense = dense if reduction == "mean" else dense / 4
     dense.backward()
     loss.backward()
     assert loss.item() == pytest.approx(dense.item(), abs=1e-5)

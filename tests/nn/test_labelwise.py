@@ -254,6 +254,20 @@ def test_loss_and_gradients_within_clusters_are_those_of_plain_torch(shape: str)
     compare(head, head.loss(HeadInputs(states, mask=mask), wanted), (each * counted).sum() / N_TEXTS, states)
 
 
+@pytest.mark.parametrize("make", [a_head, within])
+def test_a_mean_over_labels_has_the_gradient_of_the_sum_divided_by_what_is_scored(make: Any) -> None:
+    found = {}
+    for reduction in ("sum", "mean"):
+        head, (states, mask) = make("one layer"), words()
+        head.options = head.options.model_copy(update={"reduction": reduction})
+        states.requires_grad_()
+        loss = head.loss(HeadInputs(states, mask=mask), targets(head))
+        found[reduction] = [loss.detach(), *torch.autograd.grad(loss, [states, head.rows, head.shared.last.weight])]
+    n_scored = N_LABELS if make is a_head else 4 * within("one layer").size  # clusters of the text with most, padded
+    for mean, total in zip(found["mean"], found["sum"], strict=True):
+        torch.testing.assert_close(mean, total / n_scored)
+
+
 @every_shape
 def test_labels_are_ranked_within_clusters_by_both_scores(shape: str) -> None:
     head, (states, mask) = within(shape), words()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from longtail.labels.index import LabelIndex
 from longtail.nn.heads.base import HeadInputs, Step, positions
 from longtail.nn.heads.shortlist import cluster_slots, n_weights
+from longtail.types import LabelMatrix
 
-from .problems import STEP, WIDTH, Problem, Reference, a_head, a_problem, chosen_by, close, index_of, trained
+from .problems import PLAIN, STEP, WIDTH, Problem, Reference, a_head, a_problem, chosen_by, close, index_of, trained
 
 
 def test_slots_hold_the_labels_of_each_cluster_and_padding() -> None:
@@ -39,10 +40,15 @@ def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # doc
     assert bert + n_weights(3840, 8192, 400, 670_091) == 410_520_512
     assert bert + n_weights(3840, 8192, 400, 667_317) == 409_410_912
     assert bert + n_weights(3840, 8192, 500, 501_008) == 393_372_212
-    head = a_head(a_problem(0).index)
-    counted = sum(p.numel() for p in head.parameters()) - int((head.order < 0).sum()) * 4
-    assert head.facts()["n_weights"] == counted
-    assert set(head.bulk) == {"recall.weight", "recall.bias", "rank.weight"} <= set(dict(head.named_parameters()))
+    names = {"recall.weight", "recall.bias", "rank.weight", "rank.bias"}
+    for head in (
+        a_head(a_problem(0).index, table=PLAIN.model_copy(update={"prior": prior})) for prior in (True, False)
+    ):
+        n_padding = int((head.order < 0).sum()) * (4 if head.rank.bias is None else 5)
+        assert head.facts()["n_weights"] == sum(p.numel() for p in head.parameters()) - n_padding
+        wanted = names if head.rank.bias is not None else names - {"rank.bias"}  # none in the released code
+        assert set(head.bulk) == wanted <= set(dict(head.named_parameters()))
+    assert head.rank.bias is None
 
 
 @settings(deadline=None, max_examples=60)
@@ -53,13 +59,15 @@ def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # doc
     bottleneck=st.sampled_from(["sigmoid", "linear"]),
     compute=st.sampled_from(["masked", "gather"]),
     parts=st.sampled_from(["both", "recall", "rank"]),
+    reduction=st.sampled_from(["sum", "mean"]),
 )
 def test_loss_and_gradients_are_those_of_dense_layers(
-    seed: int, n: int, loss: Any, bottleneck: Any, compute: Any, parts: Any
+    seed: int, n: int, loss: Any, bottleneck: Any, compute: Any, parts: Any, reduction: Any
 ) -> None:  # docs/methods/lightxml.md#invariant-4 (n = K = 5), 7, 12
     problem = a_problem(seed)
     options = {"loss": loss, "bottleneck": bottleneck, "compute": compute, "parts": parts}
-    head = a_head(problem.index, seed, n_clusters_ranked=n, **options)
+    table = PLAIN.model_copy(update={"reduction": reduction})
+    head = a_head(problem.index, seed, table, n_clusters_ranked=n, **options)
     _, sets = chosen_by(head, problem)
     reference = Reference.of(head, problem)
     recall, rank, n_real = reference.losses(problem, sets)
@@ -74,17 +82,29 @@ def test_loss_and_gradients_are_those_of_dense_layers(
     found = trained(head, problem)
     assert found["loss"].item() == pytest.approx(total.item(), abs=1e-4)
     assert close(found["vectors"], reference.vectors.grad)
-    # Rows learn from sums: the gradient of the loss times a constant.
-    recall_sum = 1 if loss == "sum" else 5
-    rank_sum = {"sum": 1, "mean_over_slots": n * head.size, "mean": n * 17 / 5}[loss]
+    # Rows learn from sums, the gradient of the loss times a constant; or from the loss itself.
+    recall_sum = 1 if loss == "sum" or reduction == "mean" else 5
+    rank_sum = 1 if reduction == "mean" else {"sum": 1, "mean_over_slots": n * head.size, "mean": n * 17 / 5}[loss]
     real = torch.from_numpy(head.order >= 0)
     assert close(found["recall.weight"], reference.recall.grad * recall_sum)
     assert close(found["recall.bias"], reference.bias.grad * recall_sum)
     assert close(found["rank.weight"][positions(head.order, 17)], reference.labels.grad * rank_sum)
+    assert close(found["rank.bias"][positions(head.order, 17)], reference.label_bias.grad * rank_sum)
     assert bool((found["rank.weight"][~real] == 0).all())
+    assert bool((found["rank.bias"][~real] == 0).all())
     if parts != "recall":
         assert close(found["weight"], reference.narrow.grad)
         assert close(found["bias"], reference.narrow_bias.grad)
+
+
+def test_labels_and_clusters_begin_at_their_log_odds() -> None:
+    problem = a_problem(5)
+    head, places = a_head(problem.index), positions(a_head(problem.index).order, 17)
+    head.init_from_labels(LabelMatrix.from_lists(problem.lists, 17).renumber(places, len(head.order)))
+    of_labels = problem.dense().sum(0)
+    of_clusters = torch.tensor([sum(cluster in row for row in problem.clusters) for cluster in range(5)])
+    assert close(head.rank.bias[places], ((of_labels + 0.5) / 7).logit())
+    assert close(head.recall.bias, ((of_clusters + 0.5) / 7).logit())
 
 
 @pytest.mark.parametrize("compute", ["masked", "gather"])
@@ -141,6 +161,7 @@ def test_padding_changes_neither_loss_nor_scores(compute: str) -> None:  # docs/
         head.recall.weight.data[:6] = torch.randn(6, WIDTH, generator=generator)
         head.recall.bias.data[:6], head.recall.bias.data[6:] = 0.0, -1e4
         head.rank.weight.data[place] = torch.randn(20, 4, generator=generator)
+        head.rank.bias.data[place] = torch.randn(20, generator=generator)
         for parameter in head.bottleneck.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)
         scores, places = head.top_k(HeadInputs(problem.vectors), 20)

@@ -56,9 +56,8 @@ def test_far_scores_are_ordered_though_their_product_is_zero() -> None:
 
 def test_equal_scores_come_by_label_not_by_cluster() -> None:
     head = a_head(index_of([2, 1, 0, 2, 1, 0]))
-    for table in (head.recall, head.rank):
-        table.weight.data.zero_()
-    head.recall.bias.data.zero_()
+    for value in head.bulk.values():
+        value.data.zero_()
     scores, places = head.top_k(HeadInputs(torch.ones(2, WIDTH)), 6)
     assert head.order[places.numpy()].tolist() == [[0, 1, 2, 3, 4, 5]] * 2
     assert torch.equal(scores, torch.full((2, 6), 0.25))
@@ -72,7 +71,9 @@ def test_renumbered_clusters_leave_the_scores() -> None:  # docs/methods/lightxm
     moved.bottleneck.load_state_dict(head.bottleneck.state_dict())
     moved.recall.weight.data[new_id] = head.recall.weight
     moved.recall.bias.data[new_id] = head.recall.bias
-    moved.rank.weight.data[positions(moved.order, 17)] = head.rank.weight[positions(head.order, 17)]
+    for name in ("weight", "bias"):
+        values = head.rank.get_parameter(name)[positions(head.order, 17)]
+        moved.rank.get_parameter(name).data[positions(moved.order, 17)] = values
     scores, places = head.top_k(HeadInputs(problem.vectors), 10)
     moved_scores, moved_places = moved.top_k(HeadInputs(problem.vectors), 10)
     assert torch.allclose(scores, moved_scores)
@@ -119,6 +120,14 @@ def test_a_saved_head_goes_on_as_if_never_stopped() -> None:
         head.loss(HeadInputs(problem.vectors), problem.targets(head))
         head.step(Step({"head": 0.1}, decay=0.1))
     assert all(torch.equal(heads[0].bulk[name], heads[1].bulk[name]) for name in heads[0].bulk)
+
+
+def test_a_head_saved_before_labels_had_biases_ranks_as_it_did() -> None:
+    problem = a_problem(12)
+    head = a_head(problem.index, n_clusters_ranked=2)
+    without = {name: value for name, value in head.state_dict().items() if name != "rank.bias"}
+    head.load_state_dict(without, assign=True)
+    assert bool((head.rank.bias == 0).all())
 
 
 @pytest.mark.parametrize("compute", ["masked", "gather"])

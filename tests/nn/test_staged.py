@@ -126,7 +126,7 @@ def test_a_static_one_recalls_with_the_first_encoder_and_ranks_with_the_second(
     tagger, texts = fit("static"), TextReadings(data.test.texts)
     found, clusters = tagger.top_k(texts, N_LABELS, ONE), fit_recall().top_k(texts, N_RANKED, ONE)
     head, vectors = tagger.network.head, torch.from_numpy(tagger.vectors(texts, ONE))
-    rank = (head.bottleneck(vectors) @ head.rank.weight.T).sigmoid().detach().numpy()
+    rank = (head.bottleneck(vectors) @ head.rank.weight.T + head.rank.bias).sigmoid().detach().numpy()
     place = {int(label): place for place, label in enumerate(head.order) if label >= 0}
     for row in range(len(texts)):
         share = dict(zip(clusters.labels[row].tolist(), clusters.scores[row].tolist(), strict=True))

@@ -83,23 +83,35 @@ def test_loss_and_gradients_are_those_of_autograd(
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_updates_are_those_of_torchs_optimisers(optimizer: str, loss: Loss) -> None:
+@pytest.mark.parametrize(("optimizer", "epsilon"), [("adam", 1e-8), ("adam", 0.1), ("sgd", 1e-8)])
+def test_updates_are_those_of_torchs_optimisers(optimizer: str, epsilon: float, loss: Loss) -> None:
     decay = 0.3 if optimizer == "adam" else 0.0  # torch's SGD adds decay to the gradient, ours shrinks the weights
     table = table_of(11, 4, chunk=3, loss=loss, optimizer=optimizer, momentum=0.8)
     weight, bias = (nn_.detach().clone().requires_grad_() for nn_ in (table.weight, table.bias))
     groups = [{"params": [weight], "weight_decay": decay}, {"params": [bias], "weight_decay": 0.0}]
     reference = (
-        torch.optim.AdamW(groups, lr=0.05) if optimizer == "adam" else torch.optim.SGD(groups, lr=0.05, momentum=0.8)
+        torch.optim.AdamW(groups, lr=0.05, eps=epsilon)
+        if optimizer == "adam"
+        else torch.optim.SGD(groups, lr=0.05, momentum=0.8)
     )
     for step in range(6):
         vectors, targets = a_batch(step, 5, 11, 4)
         reference.zero_grad()
         dense_loss(loss, vectors @ weight.T + bias, targets.dense(11)).mean().backward()
         reference.step()
-        table.update([Work(vectors, targets, 5.0)], rate=0.05, decay=decay)
+        table.update([Work(vectors, targets, 5.0)], rate=0.05, decay=decay, epsilon=epsilon)
     assert torch.allclose(table.weight, weight, atol=1e-5)
     assert torch.allclose(table.bias, bias, atol=1e-5)
+
+
+def test_a_positive_far_above_zero_still_has_a_gradient_in_bfloat16() -> None:
+    table = table_of(2, 1, bias=False, optimizer="sgd", momentum=0.0)
+    table.weight.data = torch.tensor([[8.0], [-8.0]])
+    work = Work(torch.ones(1, 1, dtype=torch.bfloat16), targets_of([[0]], 2), 1.0)
+    before = table.weight.clone()
+    table.update([work], rate=1.0)
+    wanted = 1 / (1 + np.exp(8))  # 1 − σ(8) rounds to 0
+    assert (table.weight - before).flatten().tolist() == pytest.approx([wanted, -wanted], rel=0.01)
 
 
 def test_weights_shrink_by_decay_and_the_bias_does_not() -> None:

@@ -75,7 +75,8 @@ def compare(
     from longtail.compare import compare_methods
 
     run = flags.run
-    entries = read_entries(methods, anchor=relative_to, config=config, settings=settings, fields=fields, seed=seed)
+    with run.progress.step("load the methods"):
+        entries = read_entries(methods, anchor=relative_to, config=config, settings=settings, fields=fields, seed=seed)
     names = [entry.name for entry in entries]
     figures, files = compare_methods(
         entries,
@@ -155,12 +156,15 @@ def _by_name(values: Sequence[str] | None, known: dict[str, str], option: str, f
 
 def _show(screen: Screen, figures: dict[str, Any]) -> None:
     from longtail.report.comparison import comparison_table, legend, sentences
+    from longtail.report.verdict import verdict
 
     data = figures["data"]
     screen.console.print(
         f"[bold]{data['name']}[/bold], {data['split']}: {data['n_texts']:,} texts, {data['n_train_texts']:,} training "
         f"texts, {data['n_labels']:,} labels"
     )
+    for sentence in verdict(figures):
+        screen.console.print(f"- {sentence}", markup=False, soft_wrap=True)
     whole = comparison_table(figures)
     for table in fit_table(whole, screen.console.width) if whole.rows else ():
         screen.table(table)

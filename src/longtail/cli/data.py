@@ -12,6 +12,7 @@ from longtail.cli.screen import Screen, write_json
 from longtail.errors import DataError
 
 Plots = Annotated[Path | None, option("Draw label frequencies and text lengths there.", "FOLDER")]
+ReportFolder = Annotated[Path | None, option("Write data.html, data.md and data.json there.", "FOLDER", "--report")]
 Target = Annotated[
     Path, typer.Argument(metavar="TARGET", help="A new folder, or a .jsonl, .csv, .tsv or .parquet file.")
 ]
@@ -20,7 +21,13 @@ Fields = Annotated[str | None, option("Columns of a table to keep, such as title
 
 
 @with_flags
-def check(data: NamedDataFlags, plots: Plots = None, quiet: Quiet = False, as_json: Json = False) -> None:
+def check(
+    data: NamedDataFlags,
+    report: ReportFolder = None,
+    plots: Plots = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
     """Count texts and labels and look for faults; exit code 1 if something would break training."""
     from longtail.data.doctor import examination_markdown, examine
     from longtail.data.load import load_dataset
@@ -29,12 +36,20 @@ def check(data: NamedDataFlags, plots: Plots = None, quiet: Quiet = False, as_js
     progress = Screen(quiet).progress
     examination = examine(load_dataset(**data.arguments(), progress=progress), progress)
     pictures = plot_examination(examination, plots) if plots is not None else []
+    files = {}
+    if report is not None:
+        from longtail.report import write_examination
+
+        files = write_examination(examination, report)
     if as_json:
-        write_json(examination.plain() | {"pictures": [str(picture) for picture in pictures]})
+        places = {name: str(file) for name, file in files.items()}
+        write_json(examination.plain() | {"pictures": [str(picture) for picture in pictures], "report": places})
     else:
         typer.echo(examination_markdown(examination), nl=False)
         for picture in pictures:
             typer.echo(f"picture: {picture}")
+        if files:
+            typer.echo(f"page: {files['data.html']}")
     if examination.faults:
         raise typer.Exit(1)
 
@@ -50,12 +65,13 @@ def convert(
     screen = Screen(quiet)
     columns = [name.strip() for name in fields.split(",")] if fields else []
     dataset = load_dataset(**data.arguments(), columns=columns, progress=screen.progress)
-    if not target.suffix:
-        write_dataset(dataset, target)
-    elif split is not None or len(dataset.splits) == 1:
-        write_split(dataset.split(split or next(iter(dataset.splits))), target)
-    else:
+    if target.suffix and split is None and len(dataset.splits) > 1:
         raise DataError(
             f"a file holds one part, {dataset.name} has {', '.join(dataset.splits)}; choose one with --split"
         )
+    with screen.progress.step("write"):
+        if target.suffix:
+            write_split(dataset.split(split or next(iter(dataset.splits))), target)
+        else:
+            write_dataset(dataset, target)
     screen.note(f"{target}: written")

@@ -46,16 +46,18 @@ def evaluate(
     precision: PrecisionName = "auto",
 ) -> None:
     """Measure a model on DATA; prints tables in per cent, or fractions as JSON."""
-    from longtail.evaluation import as_trained, choose_split, evaluate_model
+    from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
     from longtail.methods import load_model
     from longtail.metrics import BootstrapOptions, MetricOptions
     from longtail.report import make_report, write_report
+    from longtail.report.contents import RECORD_COLUMNS
 
     screen = flags.screen
-    tagger = load_model(model, precision=cast(Any, precision))
-    dataset = data.load(tagger, screen.progress)
+    with screen.progress.step("open the model"):
+        tagger = load_model(model, precision=cast(Any, precision))
+    dataset = data.load(tagger, screen.progress, further=RECORD_COLUMNS if report else ())
     name, texts = choose_split(tagger, dataset, split)
-    if texts.fingerprint == tagger.facts_["fingerprint"]:
+    if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")
     constants = [_constants(pair) for pair in propensity] if propensity else None
     metrics = MetricOptions.of({"at": list_lengths(at), "threshold": threshold, "propensities": constants})

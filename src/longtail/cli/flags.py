@@ -10,7 +10,9 @@ fields of the group as options of the command:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps
 from inspect import Parameter, signature
@@ -19,7 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from longtail.cli.lines import LINES
 from longtail.cli.screen import Screen
+from longtail.run.processes import is_main_process
 
 if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
@@ -112,11 +116,11 @@ class DataFlags:
     label_separator: Annotated[str | None, data_option("The separator between two labels in a cell.", "TEXT")] = None
     read: Read = None
 
-    def load(self, model: Method, progress: Progress) -> Dataset:
-        """Load the data with the columns that `model` reads."""
+    def load(self, model: Method, progress: Progress, further: Sequence[str] = ()) -> Dataset:
+        """Load the data with the columns that `model` reads, and `further` ones where they exist."""
         from longtail.training import load_for
 
-        return load_for(model, self.arguments(), progress)
+        return load_for(model, self.arguments(), progress, further)
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""
@@ -205,9 +209,11 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def expanded(**values: Any) -> None:
+        piped = is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
+        with LINES.command(command.__name__.replace("_", " ")) if piped else nullcontext():
+            command(**values)
 
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

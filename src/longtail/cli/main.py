@@ -15,6 +15,7 @@ import typer
 
 from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, show, train, tune
 from longtail.cli.flags import in_flags
+from longtail.cli.lines import say
 from longtail.errors import LongtailError
 from longtail.run.log import LOG
 
@@ -97,7 +98,7 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "note: " if record.levelno >= logging.WARNING else ""
-        typer.echo(mark + in_flags(record.getMessage()), err=True)
+        say(mark + in_flags(record.getMessage()))
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -44,7 +44,8 @@ def plan(
     from longtail.run.resources import free_memory_bytes
 
     free_memory, run = free_memory_bytes(), flags.run
-    model = method.create()
+    with run.progress.step("load the method"):
+        model = method.create()
     dataset = data.load(model, run.progress)
     texts = dataset.split(split)
     planned = plan_training(model, texts, out, free_memory=free_memory, measure=not count_only, run=run)

@@ -71,7 +71,11 @@ def predict(
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
-    tagger = load_model(model, precision=cast(Any, precision))
+    answers_shown = out is None and sys.stdout.isatty()
+    pretty = answers_shown and not flags.as_json
+    progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
+    with screen.progress.step("open the model"):
+        tagger = load_model(model, precision=cast(Any, precision))
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
@@ -88,8 +92,6 @@ def predict(
         options |= {"text_column": text_column} if text_column else {}
         options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
         batches, total = _read(texts, columns, options, screen)
-    pretty = out is None and not flags.as_json and sys.stdout.isatty()
-    progress = SILENT if pretty else screen.progress  # a bar between the answers would only be in their way
     with _target(out) as stream, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(

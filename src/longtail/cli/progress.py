@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Live
 from rich.text import Text
 
+from longtail.cli.lines import LONG_S
+from longtail.run.compiling import on_compile
 from longtail.run.progress import COMPILING, Advance
 
 
@@ -32,7 +35,8 @@ class _Amount(ProgressColumn):
 class Bars:
     """Draws a bar for each step of a long job; a `Progress` of the library.
 
-    A step that took at least `line_after_s` seconds leaves a line behind. `live` draws the bars.
+    A step leaves a line behind if it did something and took at least `line_after_s` seconds, or took
+    long. `live` draws the bars.
     """
 
     def __init__(self, console: Console | None = None, line_after_s: float = 0.2) -> None:
@@ -44,12 +48,11 @@ class Bars:
             TimeRemainingColumn(),
             console=console or Console(stderr=True),
             transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # results in a pipe are none of the bars' business
         )
         self.line_after_s = line_after_s
         self._lock = RLock()
         self._compiling: TaskID | None = None
-        from longtail.kernels.native.jit import on_compile
-
         on_compile(self.begin_compiling, self.end_compiling)
 
     @contextmanager
@@ -71,7 +74,7 @@ class Bars:
         finally:
             self._end(task)
         took_s = time.monotonic() - start
-        if took_s >= self.line_after_s:
+        if took_s >= (self.line_after_s if done else LONG_S):
             amount = f"{done:,} {unit}" if done else ""
             self.live.console.print(f"  {name:<24}{amount:>24}{took_s:>10.1f} s", style="dim", highlight=False)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from longtail.cli.lines import LINES, say
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
@@ -35,9 +36,11 @@ class Screen:
 
     @cached_property
     def progress(self) -> Progress:
-        """Progress bars on a terminal, nothing elsewhere."""
-        if self.quiet or not sys.stderr.isatty():
+        """Progress bars on a terminal, plain lines elsewhere."""
+        if self.quiet:
             return SILENT
+        if not sys.stderr.isatty():
+            return LINES
         from longtail.cli.progress import Bars
 
         return Bars()
@@ -45,11 +48,11 @@ class Screen:
     def note(self, text: str) -> None:
         """Print a note, unless the command is quiet."""
         if not self.quiet:
-            typer.echo(text, err=True)
+            say(text)
 
     def warn(self, text: str) -> None:
         """Print a note that quiet commands show too."""
-        typer.echo(f"note: {text}", err=True)
+        say(f"note: {text}")
 
     @cached_property
     def console(self) -> Console:

@@ -26,10 +26,10 @@ SPARK_WIDTH = 60
 @with_flags
 def methods(as_json: Json = False) -> None:
     """List the methods and their presets."""
-    from longtail.methods.base import METHODS
+    from longtail.methods import METHODS
     from longtail.presets import describe_preset, preset_names
 
-    about = {name: (METHODS.get(name).__doc__ or "").strip().splitlines()[0] for name in METHODS.names()}
+    about = {name: METHODS.summary(name) for name in METHODS.names()}
     about |= {name: describe_preset(name) for name in preset_names()}
     if as_json:
         write_json(about)

@@ -52,7 +52,8 @@ def train(
     screen, run = flags.screen, flags.run
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
-    model = method.create(*([] if tail_weight is None else [f"tail_weight={tail_weight}"]))
+    with screen.progress.step("load the method"):
+        model = method.create(*([] if tail_weight is None else [f"tail_weight={tail_weight}"]))
     dataset = data.load(model, screen.progress)
     if hold_out:
         whole, dataset = dataset, dataset.hold_out(seed=model.options.seed)

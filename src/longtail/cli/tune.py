@@ -51,7 +51,8 @@ def tune(
     run, screen = flags.run, flags.screen
     if out.is_dir():
         raise ConfigError(f"--out must be a file for options, such as best.toml, got the folder {out}")
-    model = method.create()
+    with run.progress.step("load the method"):
+        model = method.create()
     space = read_space(tries) if tries else default_space(model.name)
     dataset = data.load(model, screen.progress)
     work = work_folder(out)

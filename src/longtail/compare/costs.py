@@ -12,6 +12,7 @@ from pathlib import Path
 
 from longtail.errors import ConfigError
 from longtail.options import Options
+from longtail.run.compiling import on_compile
 from longtail.run.local import available_cores
 from longtail.run.progress import COMPILING, Advance
 from longtail.run.resources import peak_memory_bytes
@@ -48,8 +49,6 @@ class CostMeter:
         self._start = time.monotonic()
 
     def __enter__(self) -> CostMeter:
-        from longtail.kernels.native.jit import on_compile
-
         shown = ExitStack()
         began = 0.0
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from longtail.compare.costs import CostMeter, Costs
 from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError
-from longtail.evaluation import DEV, timed_top_k
+from longtail.evaluation import DEV, fingerprint_of, timed_top_k
 from longtail.methods import load_model
 from longtail.methods.base import MODEL, Method
 from longtail.persist import Folder, write_folder
@@ -78,7 +78,7 @@ def choose_parts(dataset: Dataset, split: str | None, seed: int) -> ComparedData
 
 def claim_folder(out: Path, train: Split) -> None:
     """Make `out` the folder of comparisons on these training texts; raise if it holds anything else."""
-    key = {"longtail": "compare", "train": _fingerprint(train, {TEXT}), "n_texts": len(train)}
+    key = {"longtail": "compare", "train": fingerprint_of(train, {TEXT}), "n_texts": len(train)}
     place = out / _DATA
     try:
         if place.is_file():
@@ -104,11 +104,11 @@ class RunFolder:
         read = {*model.columns, *model.optional_columns}
         options = {name: value for name, value in model.options.plain().items() if name != "tail_weight"}
         key = {"method": model.name, "options": options, "longtail": version("longtail")}
-        self.path = out / "runs" / f"{model.name}-{_digest(key | {'data': _fingerprint(train, read)})}"
+        self.path = out / "runs" / f"{model.name}-{_digest(key | {'data': fingerprint_of(train, read)})}"
         self.model = self.path / "model"
         self.work = self.path / "model.work"
         self.log = self.path / "log.txt"
-        asked = {"split": _fingerprint(evaluated, read), "tail_weight": model.options.tail_weight}
+        asked = {"split": fingerprint_of(evaluated, read), "tail_weight": model.options.tail_weight}
         self._lists = self.path / f"{_LISTS}-{_digest(asked)}"
 
     def costs(self) -> Costs | None:
@@ -174,12 +174,6 @@ def do_run(folder: RunFolder, *, facts: Mapping[str, Any], k: int, run: Run | No
         meter.file.unlink(missing_ok=True)
     lists, predict_s = timed_top_k(model, folder.evaluated, k, tail_weight=options.tail_weight, run=run)
     folder.keep(lists, predict_s, n_threads)
-
-
-def _fingerprint(split: Split, columns: set[str]) -> str:
-    """Return a checksum of the columns of a split that are read; others do not matter."""
-    names = [name for name in split.texts.column_names if name in columns]
-    return replace(split, texts=split.texts.select(names)).fingerprint
 
 
 def _digest(key: dict[str, Any]) -> str:

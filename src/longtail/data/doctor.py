@@ -61,10 +61,11 @@ def examine(dataset: Dataset, progress: Progress = SILENT, *, block_texts: int =
     `block_texts` texts are read at a time.
     """
     scanned = [_scan(dataset, name, progress, block_texts) for name in dataset.splits]
-    findings = [*_faults(dataset, scanned)]
-    for split in scanned:
-        findings += _odd_texts(split)
-    findings += [*_shared_texts(scanned), *_odd_labels(dataset), *_alike_names(dataset)]
+    with progress.step("look for faults"):
+        findings = [*_faults(dataset, scanned)]
+        for split in scanned:
+            findings += _odd_texts(split)
+        findings += [*_shared_texts(scanned), *_odd_labels(dataset), *_alike_names(dataset)]
     return Examination(
         name=dataset.name,
         n_labels=len(dataset.vocabulary),

@@ -129,9 +129,9 @@ class Examination:
         }
 
 
-def examination_markdown(examination: Examination) -> str:
-    """Return the report as Markdown that also reads well as plain text."""
-    columns = Table(
+def split_table(examination: Examination) -> Table:
+    """Return the sizes of the splits."""
+    return Table(
         ["split", "texts", "labels", "assignments", "labels per text", "words per text", "median", "longest"],
         [
             [
@@ -142,13 +142,21 @@ def examination_markdown(examination: Examination) -> str:
             for split in examination.splits
         ],
     )  # fmt: skip
-    lines = [f"# {examination.name}", "", *markdown_lines(columns)]
+
+
+def band_table(examination: Examination) -> Table:
+    """Return how many labels have how many training texts."""
+    return Table(["training texts", "labels", "of all assignments"], [_band_row(band) for band in examination.bands()])
+
+
+def examination_markdown(examination: Examination) -> str:
+    """Return the report as Markdown that also reads well as plain text."""
+    lines = [f"# {examination.name}", "", *markdown_lines(split_table(examination))]
     seen = int(np.count_nonzero(examination.label_frequency))
     if seen:
-        bands = [_band_row(band) for band in examination.bands()]
         lines += [
             *("", "## Labels by number of training texts", ""),
-            *markdown_lines(Table(["training texts", "labels", "of all assignments"], bands)),
+            *markdown_lines(band_table(examination)),
             "",
             f"The most frequent 20 % of the {seen:,} labels in training ({examination.n_head:,}) hold "
             f"{percent(examination.head_mass)} of all assignments.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from longtail.labels.clusters import ClusterShares
 from longtail.labels.recall import Recall
 from longtail.linear.layer import Layer
 from longtail.linear.ranker import ScoreOptions, rank
@@ -30,6 +31,8 @@ class RecallAndRank:
     vector_weight: float
     """Length of the matcher's text vector beside TF-IDF in what the ranker reads; 0 leaves it out."""
     score: ScoreOptions
+    shares: ClusterShares | None
+    """None in models of earlier versions, which did not save it."""
 
     def top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         """Return the k best labels of each text, which is read once."""
@@ -46,3 +49,7 @@ class RecallAndRank:
     def describe(self) -> dict[str, Any]:
         """Return the facts of the matcher."""
         return self.recall.describe()
+
+    def describe_clusters(self) -> list[dict[str, Any]]:
+        """Return the number of the ranker's weights, and how clusters share the texts, where that is known."""
+        return [{**self.shares.describe(), "n_weights": self.ranker.n_weights}] if self.shares else []

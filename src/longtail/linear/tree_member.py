@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from longtail.labels.vectors import VectorOptions
+from longtail.labels.clusters import ClusterShares
 from longtail.linear.tree import BeamOptions, LinearTree
 from longtail.persist import FolderWriter
 from longtail.run.run import Run
@@ -24,9 +21,7 @@ class TreeMember:
     tree: LinearTree
     features: TextFeatures
     search: BeamOptions
-    vectors: VectorOptions
-    seed: int
-    texts_per_cluster: NDArray[np.int64]  # (n_clusters,)
+    shares: ClusterShares
 
     def top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         """Return the k best labels of each text."""
@@ -37,10 +32,5 @@ class TreeMember:
         self.tree.save(writer, name)
 
     def describe(self) -> dict[str, Any]:
-        """Return label vectors, seed, weights, and texts per cluster (X-BERT's figure 1)."""
-        return {
-            "vectors": "+".join(self.vectors.kinds),
-            "seed": self.seed,
-            "n_weights": self.tree.n_weights,
-            "texts_per_cluster": self.texts_per_cluster,
-        }
+        """Return the number of weights, and how clusters share the texts."""
+        return {**self.shares.describe(), "n_weights": self.tree.n_weights}

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longtail.errors import ConfigError
-from longtail.methods.base import METHODS, MODEL, Method
-from longtail.options import merge
-from longtail.persist import Folder
-from longtail.presets import read_options
-from longtail.run.run import Precision
-from longtail.settings import with_settings
+from longtail.methods.registry import METHODS as METHODS
+
+if TYPE_CHECKING:
+    from longtail.methods.base import Method
+    from longtail.run.run import Precision
 
 
 def create_method(
@@ -40,6 +38,11 @@ def create_method(
         seed: The seed that everything random is drawn from.
         settings: Single options as `path=value`, such as `ranker.threshold=0.05`; they win over all others.
     """
+    from longtail.errors import ConfigError
+    from longtail.options import merge
+    from longtail.presets import read_options
+    from longtail.settings import with_settings
+
     method = METHODS.get(name.split("/", 1)[0])
     written = read_options(config) if config is not None else {}
     try:
@@ -63,6 +66,9 @@ def load_model(path: str | Path, verify: bool | None = None, precision: Precisio
         precision: What its networks predict with unless a call says otherwise: fp32, as they were trained; bf16; int8
             on a CPU; `auto` is bf16 on a GPU and fp32 on a CPU.
     """
+    from longtail.methods.base import MODEL
+    from longtail.persist import Folder
+
     folder = Folder(path, MODEL, verify)
     method = METHODS.get(str(folder.manifest["method"]))
     return method.open(folder, precision)

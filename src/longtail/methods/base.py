@@ -35,13 +35,13 @@ from longtail.errors import ConfigError, DataError, ModelFormatError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.registry import METHODS as METHODS
 from longtail.old_options import current_options
 from longtail.options import Options
 from longtail.persist import FORMAT_VERSION, Folder, FolderWriter, write_folder
 from longtail.predictions import Predictions
 from longtail.predictions import Suggestion as Suggestion
 from longtail.propensity import Propensity
-from longtail.registry import Registry
 from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
@@ -52,25 +52,6 @@ from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
 from longtail.text.readings import TextReadings
 from longtail.types import NO_LABEL, TopK
-
-METHODS: Registry[type[Method]] = Registry(
-    "method",
-    {
-        "aplc-xlnet": "longtail.methods.aplc_xlnet",
-        "attentionxml": "longtail.methods.attentionxml",
-        "fasttext": "longtail.methods.fasttext",
-        "knn": "longtail.methods.knn",
-        "lightxml": "longtail.methods.lightxml",
-        "linear": "longtail.methods.linear",
-        "stack": "longtail.methods.stack",
-        "treaderxml": "longtail.methods.treaderxml",
-        "xbert": "longtail.methods.xbert",
-        "xml-cnn": "longtail.methods.xml_cnn",
-        "xr-transformer": "longtail.methods.xr_transformer",
-        "xt": "longtail.methods.xt",
-    },
-    command="longtail methods",
-)
 
 
 class MethodOptions(Options):

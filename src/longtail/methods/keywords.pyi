@@ -76,7 +76,9 @@ class AttentionTrainingKeywords(TypedDict, total=False):
     head_rate: float
     decay: float
     head_decay: float
+    epsilon: float
     clip_norm: float
+    clip_recent: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions
     dropout_steps: int | None
@@ -202,11 +204,13 @@ class LabelTableKeywords(TypedDict, total=False):
     momentum: float
     storage: Literal["float32", "bfloat16"]
     prior: bool
+    reduction: Literal["sum", "mean"]
     chunk: int
 
 class LabelwiseKeywords(TypedDict, total=False):
     widths: Sequence[int]
     own_output: bool
+    reduction: Literal["sum", "mean"]
     prior: bool
     chunk: int
 
@@ -218,6 +222,7 @@ class LightXMLKeywords(TypedDict, total=False):
     ensemble: CombineKeywords | CombineOptions
     list_length: int
     encoders: Sequence[TransformerKeywords | TransformerOptions]
+    rate_factors: Sequence[float]
     dropout: float
     dense_up_to: int
     labels: LabelTableKeywords | LabelTableOptions
@@ -403,7 +408,9 @@ class TrainingKeywords(TypedDict, total=False):
     head_rate: float
     decay: float
     head_decay: float
+    epsilon: float
     clip_norm: float
+    clip_recent: float
     schedule: ScheduleKeywords | ScheduleOptions
     averaging: AveragingKeywords | AveragingOptions
     dropout_steps: int | None
@@ -455,6 +462,9 @@ class TreesKeywords(TypedDict, total=False):
 
 class VectorKeywords(TypedDict, total=False):
     kinds: Sequence[str]
+    file: str | None
+    unit_length: bool
+    geometry: Literal["spherical", "euclidean"] | None
     weighting: Literal["equal", "by_label_count"]
     max_weights: int
     n_components: int

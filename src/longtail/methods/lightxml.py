@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from longtail.data.dataset import Split
 from longtail.errors import ConfigError
@@ -45,6 +45,8 @@ class LightXMLOptions(MemberOptions):
 
     encoders: tuple[TransformerOptions, ...] = Field((TransformerOptions(n_layers=5),), min_length=1)
     """What reads the texts; one member for each."""
+    rate_factors: Ablation[tuple[PositiveFloat, ...]] = ()
+    """What all learning rates are multiplied by, one number per encoder; by default 1."""
     dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout of the text vector; the paper's is 0.5."""
     dense_up_to: NonNegativeInt = 50_000
@@ -67,6 +69,13 @@ class LightXMLOptions(MemberOptions):
     training: TrainingOptions = TrainingOptions(epochs=13.0, batch_size=64, rate=1e-4, head_rate=2e-3, clip_norm=1.0)
     """How the network is trained."""
 
+    @model_validator(mode="after")
+    def _every_encoder_has_a_factor(self) -> Self:
+        n_factors, n_encoders = len(self.rate_factors), len(self.encoders)
+        if n_factors not in (0, n_encoders):
+            raise ValueError(f"rate_factors must be one number per encoder ({n_encoders}), or none, got {n_factors}")
+        return self
+
 
 @METHODS.register("lightxml")
 class LightXML(EnsembleMethod[ClusteredTagger]):
@@ -83,8 +92,9 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
 
     def _plans(self) -> Iterable[NetworkPlan]:
         options: LightXMLOptions = self.options
-        for encoder, seed in product(options.encoders, options.seeds):
-            yield NetworkPlan(encoder, options.training, options.dropout, seed)
+        factors = options.rate_factors or (1.0,) * len(options.encoders)
+        for (encoder, factor), seed in product(zip(options.encoders, factors, strict=True), options.seeds):
+            yield NetworkPlan(encoder, options.training.with_rates(factor), options.dropout, seed)
 
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import Field
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
@@ -84,8 +84,8 @@ class Linear(EnsembleMethod[TreeMember]):
         index = cluster_labels(rows, split, vectors, options.tree, seed=seed, run=run, sources=sources)
         matcher, ranker, search = options.matcher, options.ranker, options.search
         tree = fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
-        texts_per_cluster = split.labels.renumber(index.parents[-1], index.n_clusters).texts_per_label()
-        return TreeMember(tree, self.features_, options.search, vectors, seed, texts_per_cluster)
+        shares = ClusterShares.of(split.labels, index, vectors, seed)
+        return TreeMember(tree, self.features_, options.search, shares)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))
@@ -93,7 +93,7 @@ class Linear(EnsembleMethod[TreeMember]):
     def _save_prepared(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")
         writer.manifest["n_levels"] = [len(member.tree.layers) for member in self.members_]
-        clusters = {f"member-{number}": member.texts_per_cluster for number, member in enumerate(self.members_)}
+        clusters = {f"member-{number}": member.shares.texts_per_cluster for number, member in enumerate(self.members_)}
         writer.arrays("clusters", clusters)
 
     def _open_prepared(self, folder: Folder) -> None:
@@ -101,8 +101,8 @@ class Linear(EnsembleMethod[TreeMember]):
 
     def _open_member(self, plan: tuple[VectorOptions, int], folder: Folder, name: str) -> TreeMember:
         vectors, seed = plan
-        tree, texts_per_cluster = LinearTree.load(folder, name), folder.arrays("clusters")[name]
-        return TreeMember(tree, self.features_, self.options.search, vectors, seed, texts_per_cluster)
+        shares = ClusterShares(vectors, seed, folder.arrays("clusters")[name])
+        return TreeMember(LinearTree.load(folder, name), self.features_, self.options.search, shares)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
 from longtail.labels.recall import Recall
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions, label_vectors
@@ -102,23 +102,24 @@ class XBERT(EnsembleMethod[RecallAndRank]):
         encoder = texts.once("sentence encoder", lambda: SentenceEncoder(options.sentence_model, run=run))
         sources = Sources(self.features_.of_names, encoder, encoder.of_texts)
         index = cluster_labels(rows, split, plan.vectors, options.tree, seed=seed, run=run, sources=sources)
+        shares = ClusterShares.of(split.labels, index, plan.vectors, seed)
         matcher = Matcher(plan.recall, options.matcher)
         recall = matcher.fit(texts, rows, split.labels, index, seed=seed, run=run)
         if options.ranking == "similarity":  # to the mean TF-IDF of a label's texts, whatever labels are clustered by
             pifa = label_vectors(rows, split, VectorOptions(), seed=seed, run=run, sources=sources)
-            return self._member(recall, similarity_ranker(pifa, index))
+            return self._member(recall, similarity_ranker(pifa, index), shares)
         hard, joined, clusters = options.ranker.negatives == "matcher", rows, None
         if hard or options.embedding_weight:
             n_recalled = options.ranker.n_recalled_of(index.n_clusters, split.labels)
             recalled = recall.read(texts, rows, n_recalled, run, vectors=options.embedding_weight > 0)
             joined, clusters = recalled.joined(rows, options.embedding_weight), recalled.clusters if hard else None
         ranker = fit_ranker(joined, split.labels, index, clusters, options.ranker, seed=seed, run=run)
-        return self._member(recall, ranker)
+        return self._member(recall, ranker, shares)
 
-    def _member(self, recall: Recall, ranker: Layer) -> RecallAndRank:
+    def _member(self, recall: Recall, ranker: Layer, shares: ClusterShares | None) -> RecallAndRank:
         options: XBERTOptions = self.options
         weight = options.embedding_weight if options.ranking == "trained" else 0.0
-        return RecallAndRank(recall, ranker, self.features_, options.n_clusters_ranked, weight, options.score)
+        return RecallAndRank(recall, ranker, self.features_, options.n_clusters_ranked, weight, options.score, shares)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.score.power))
@@ -126,6 +127,8 @@ class XBERT(EnsembleMethod[RecallAndRank]):
     def _save_prepared(self, writer: FolderWriter) -> None:
         self.features_.save(writer, "features")
         writer.manifest["n_clusters"] = [member.ranker.n_clusters for member in self.members_]
+        shares = {f"member-{number}": member.shares for number, member in enumerate(self.members_) if member.shares}
+        writer.arrays("clusters", {name: share.texts_per_cluster for name, share in shares.items()})
 
     def _open_prepared(self, folder: Folder) -> None:
         self.features_ = TextFeatures.load(folder, "features")
@@ -133,11 +136,13 @@ class XBERT(EnsembleMethod[RecallAndRank]):
     def _open_member(self, plan: MemberPlan, folder: Folder, name: str) -> RecallAndRank:
         ranker = Layer.from_arrays(folder.arrays(f"{name}-ranker"))
         recall = Matcher(plan.recall, self.options.matcher).load(folder, name, ranker.n_clusters)
-        return self._member(recall, ranker)
+        texts = folder.arrays("clusters").get(name) if "clusters.safetensors" in folder else None
+        return self._member(recall, ranker, None if texts is None else ClusterShares(plan.vectors, plan.seed, texts))
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of features and the facts of the matchers."""
-        return {"n_features": self.features_.n_features, **super().describe()}
+        """Return the number of features and the facts of matchers and clusters."""
+        members = [described for member in self.members_ for described in member.describe_clusters()]
+        return {"n_features": self.features_.n_features, "members": members, **super().describe()}
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the ranker's time is measured with linear matchers."""

@@ -104,7 +104,7 @@ class NeighbourIndex:
         hashes = of_pool.pop("hashes")
         pool: Pool
         if "ptr" in of_pool:
-            pool = SparsePool(**of_pool)
+            pool = SparsePool(**of_pool, n_texts=len(hashes))
         else:
             pool = (
                 ListPool.from_bytes(of_pool["lists"], options.n_probed) if "lists" in of_pool else DensePool(**of_pool)

@@ -6,36 +6,64 @@ A text meets only the texts that it shares terms with; those without any have co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.errors import DataError
-from longtail.kernels.native.nearest import nearest_rows
+from longtail.errors import DataError, ModelFormatError
+from longtail.kernels.native.nearest import band_norms, nearest_rows
 from longtail.kernels.rows import Rows, SharedRows
 from longtail.neighbours.base import Blocks, Found, Neighbours, Query, Search
 from longtail.run.engine import SharedArrays
 from longtail.run.local import Scratch
 from longtail.run.run import Run
+from longtail.sparse import sp
 
 _BLOCKS = Blocks(256)
-_PRODUCTS = Scratch(np.float32, 0)
-"""A product per text of the pool; kernels leave zeros."""
+_TOTALS, _DENSE = Scratch(np.float32, 0), Scratch(np.float32, 0)
+"""A number per text of the pool, and one per column; kernels leave zeros."""
+_N_BANDS = 8
+"""Columns that more than 1/2, 1/4, 1/8 … of the texts have are a band each."""
 
 
 class SparsePool:
     """Rows of unit length, by column: column c is in texts[ptr[c] : ptr[c+1]] with weights[ptr[c] : ptr[c+1]]."""
 
-    def __init__(self, ptr: NDArray[np.int64], texts: NDArray[np.int32], weights: NDArray[np.float32]) -> None:
-        self.ptr, self.texts, self.weights = ptr, texts, weights
+    def __init__(
+        self, ptr: NDArray[np.int64], texts: NDArray[np.int32], weights: NDArray[np.float32], *, n_texts: int
+    ) -> None:
+        self.ptr, self.texts, self.weights, self.n_texts = ptr, texts, weights, n_texts
 
     @classmethod
     def of(cls, rows: Rows) -> SparsePool:
         """Return the pool of points of any length."""
         by_column = unit_rows(rows).matrix().tocsc()
-        return cls(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+        ptr, texts = by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32)
+        return cls(ptr, texts, by_column.data, n_texts=len(rows))
+
+    @cached_property
+    def _to_search(self) -> dict[str, NDArray[Any]]:
+        """The stored arrays, the same by row, and the lengths of rows in bands of columns."""
+        self._check()
+        shape = self.n_texts, len(self.ptr) - 1
+        rows = Rows.of(sp.csc_matrix((self.weights, self.texts, self.ptr), shape).tocsr())
+        shares = np.maximum(np.diff(self.ptr), 1) / max(self.n_texts, 1)
+        bands = np.minimum(-np.log2(shares), _N_BANDS - 1).astype(np.int8)
+        norms = np.empty((_N_BANDS, self.n_texts), np.float32)
+        band_norms(rows.indptr, rows.indices, rows.values, bands, norms)
+        return {**self.arrays(), **rows.arrays(), "bands": bands, "norms": norms}
+
+    def _check(self) -> None:
+        """Raise unless the arrays, which may have been read, are those of an index."""
+        ends = self.ptr[:1].tolist() + self.ptr[-1:].tolist()
+        sizes = len(self.texts), len(self.weights)
+        inside = not len(self.texts) or (self.texts.min() >= 0 and self.texts.max() < self.n_texts)
+        if ends != [0, sizes[0]] or sizes[0] != sizes[1] or (np.diff(self.ptr) < 0).any() or not inside:
+            raise ModelFormatError(
+                f"a pool must have rising pointers to texts below {self.n_texts:,}, got others; save the model again"
+            )
 
     def nearest(self, query: Query, run: Run, search: Search | None) -> Found:
         """Yield the neighbours of some points after the other; `search` is for dense points and not used."""
@@ -44,7 +72,7 @@ class SparsePool:
             got = f"{points.n_columns:,}" if isinstance(points, Rows) else f"dense ones of shape {points.shape}"
             raise DataError(f"points must be sparse rows of {n_columns:,} columns as those of the pool, got {got}")
         spec = SearchSpec(
-            run.engine.share("pool", self.arrays()),
+            run.engine.share("pool", self._to_search),
             run.engine.share("groups", {"points": query.groups, "pool": query.pool_groups}),
             points.share(run.engine, "points"),
             query.k,
@@ -63,7 +91,7 @@ class SearchSpec:
     """Which points are compared."""
 
     pool: SharedArrays
-    """Arrays of a `SparsePool`."""
+    """All arrays of a `SparsePool`."""
     groups: SharedArrays
     """Those of the `points` and of the `pool`."""
     points: SharedRows
@@ -77,7 +105,9 @@ def search_span(spec: SearchSpec, span: slice) -> Neighbours:
     best = Neighbours.none(len(points), spec.k)
     nearest_rows(
         points.indptr, points.indices, points.values, pool["ptr"], pool["texts"], pool["weights"],
-        groups["points"][span], groups["pool"], _PRODUCTS.take(len(groups["pool"])), best.texts, best.cosines,
+        pool["indptr"], pool["indices"], pool["values"], pool["bands"], pool["norms"],
+        groups["points"][span], groups["pool"],
+        _TOTALS.take(len(groups["pool"])), _DENSE.take(len(pool["bands"])), best.texts, best.cosines,
     )  # fmt: skip
     return best
 

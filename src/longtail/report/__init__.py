@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from longtail.errors import LongtailError
+from longtail.data.examination import Examination, examination_markdown
+from longtail.errors import ConfigError, LongtailError
 from longtail.report.comparison import html_comparison, markdown_comparison
-from longtail.report.contents import make_report
+from longtail.report.contents import environment, make_report
+from longtail.report.examination import html_examination
 from longtail.report.markdown import markdown_report
 from longtail.report.page import html_report
 
@@ -26,6 +29,7 @@ __all__ = [
     "markdown_comparison",
     "markdown_report",
     "write_comparison",
+    "write_examination",
     "write_files",
     "write_report",
 ]
@@ -42,9 +46,20 @@ def write_comparison(comparison: dict[str, Any], folder: str | Path) -> dict[str
     return write_files(folder, _contents("compare", comparison, markdown, html))
 
 
+def write_examination(examination: Examination, folder: str | Path) -> dict[str, Path]:
+    """Write data.json, data.md and data.html into a folder; returns the files by name."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"title": f"{examination.name}, checked", "made": now, "environment": environment()}
+    report = examination.plain() | about
+    page = html_examination(examination, report)
+    return write_files(folder, _contents("data", report, examination_markdown(examination), page))
+
+
 def write_files(folder: str | Path, contents: Mapping[str, str]) -> dict[str, Path]:
     """Write texts by file name into a folder, which is made where it is missing; returns the files by name."""
     folder = Path(folder)
+    if folder.suffix in (".html", ".md", ".json"):
+        raise ConfigError(f"a report is a folder with a page, Markdown and JSON, got {folder}; name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import Any, NamedTuple
 
-from longtail.report.comparison_pictures import N_COLOURS, cost_picture, difference_picture, grouped_picture
-from longtail.report.html import document, section, table_html
-from longtail.report.tables import BAND_TITLES, list_lengths, main_length, with_interval
+from longtail.report.comparison_pictures import N_COLOURS, band_picture, cost_picture, gain_picture
+from longtail.report.html import document, figures_html, list_html, section, table_html
+from longtail.report.tables import BAND_TITLES, gain, gain_text, list_lengths, main_length, with_interval
+from longtail.report.verdict import verdict
 from longtail.tables import Table, escape_markdown, markdown_lines
 
 FAMILIES = ("P", "nDCG", "PSP", "F1")
@@ -81,8 +82,10 @@ def markdown_comparison(comparison: dict[str, Any]) -> str:
     lines = [
         f"# {escape_markdown(comparison['title'])}",
         "",
-        escape_markdown(f"{_about(comparison)}. {legend(comparison)}"),
+        escape_markdown(f"{_about(comparison)}."),
         "",
+        *(f"- {escape_markdown(sentence)}" for sentence in verdict(comparison)),
+        *("", escape_markdown(legend(comparison)), ""),
         *markdown_lines(comparison_table(comparison)),
         "",
         *(f"- {escape_markdown(note)}" for note in sentences(comparison)),
@@ -99,40 +102,47 @@ def html_comparison(comparison: dict[str, Any]) -> str:
     runs = [{**run, "colour": number % N_COLOURS} for number, run in enumerate(comparison["runs"])]
     comparison = comparison | {"runs": runs}
     done, anchor = _done(comparison), comparison["relative_to"]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in sentences(comparison))
     sections = []
     if done:
+        sections += [section("In words", list_html(verdict(comparison)))] if len(done) > 1 else []
+        table = table_html(comparison_table(comparison), kind="figures")
+        sections += [section("All figures", table, escape(legend(comparison))), *_pictures(done, anchor)]
         k = main_length(done[0]["results"])
-        metric = f"nDCG@{k}"
-        figures = "".join(
-            f"<figure>{cost_picture(done, cost, metric)}<figcaption>{metric} against {caption}: up and to the left is "
-            "better.</figcaption></figure>"
-            for cost, caption in (("train_s", "training time"), ("ms_per_text", "time to tag a text"))
-        )
-        sections += [
-            section("All figures", table_html(comparison_table(comparison)), escape(legend(comparison))),
-            section("What it costs", f'<div class="pair">{figures}</div>'),
-            section(
-                "Frequent and rare labels",
-                f"<figure>{grouped_picture(done, f'F1@{k}')}<figcaption>F1@{k} by how many training texts a label has: "
-                "head more than 100, torso 11 to 100, tail 1 to 10.</figcaption></figure>",
-            ),
-        ]
-        beside = _beside(comparison)
-        if beside:
-            names = [f"P@{list_lengths(done[0]['results'])[0]}", metric, f"PSP@{k}"]
-            sections.append(
-                section(
-                    f"Beside {escape(anchor)}",
-                    f"<figure>{difference_picture(beside, names)}<figcaption>Difference in points, with the paired "
-                    "interval. Where it does not touch the line, one of the two is better.</figcaption></figure>",
-                )
-            )
         for family in FAMILIES[:3]:
             title = f"{family}@{k} by how many training texts a label has"
             sections.append(section(title, table_html(_band_table(done, f"{family}@{k}"))))
-    sections.append(section("Runs", (f"<ul>{notes}</ul>" if notes else "") + "".join(map(_run, comparison["runs"]))))
+    sections.append(section("Runs", list_html(sentences(comparison)) + "".join(map(_run, comparison["runs"]))))
     return document(comparison, comparison["data"]["name"], escape(_about(comparison)), sections)
+
+
+def _pictures(done: list[Any], anchor: str) -> list[str]:
+    """Return the sections of pictures."""
+    k = main_length(done[0]["results"])
+    metric = f"nDCG@{k}"
+    costs = {"train_s": "training time", "ms_per_text": "the time to tag a text"}
+    by_cost = [(cost_picture(done, cost, metric), f"{metric} against {title}") for cost, title in costs.items()]
+    by_band = []
+    for band, title in BAND_TITLES.items():
+        present = [run for run in done if band in run["results"]["bands"]]
+        by_band += [(band_picture(present, f"F1@{k}", band), f"Labels of the {title}")] if present else []
+    sections = [
+        section("What it costs", figures_html(by_cost), "Up and to the left is better."),
+        section(
+            "Frequent and rare labels",
+            figures_html(by_band),
+            f"F1@{k} of labels by how many training texts they have.",
+        ),
+    ]
+    gains = []
+    for name in (f"P@{list_lengths(done[0]['results'])[0]}", metric, f"PSP@{k}"):
+        gained = [
+            run for run in done if run.get("difference", {}).get("metrics", {}).get(name, {}).get("gain") is not None
+        ]
+        gains += [(gain_picture(gained, name, anchor), f"Gain in {name}")] if gained else []
+    if gains:
+        note = "With paired intervals: where one does not touch the line at 0, one of the two methods is better."
+        sections.append(section(f"Beside {escape(anchor)}", figures_html(gains), note))
+    return sections
 
 
 def _rows(comparison: dict[str, Any], intervals: bool) -> Iterator[_Row]:
@@ -176,14 +186,11 @@ def _gains(comparison: dict[str, Any], name: str, intervals: bool) -> _Row:
     cells = []
     for run in comparison["runs"]:
         difference = run.get("difference", {}).get("metrics", {}).get(name)
-        gain = difference["gain"] if difference else None
-        values.append(gain)
+        values.append(difference["gain"] if difference else None)
         cells.append("anchor" if run["name"] == comparison["relative_to"] else "–")
-        if difference and gain is not None:
-            cells[-1] = f"{100 * gain:+.1f}{'*' if difference['excludes_zero'] else ''}"
-            if intervals:
-                low, high = (100 * difference[end] / difference["anchor"] for end in ("low", "high"))
-                cells[-1] += f" ({low:+.1f} to {high:+.1f})"
+        if difference and difference["gain"] is not None:
+            whole = gain_text(gain(difference), "*" if difference["excludes_zero"] else "")
+            cells[-1] = whole if intervals else whole.partition(" ")[0]
     return _Row(f"gain in {name}, %", values, cells)
 
 

@@ -32,6 +32,8 @@ ENOUGH_TEXTS = 3
 """A label with fewer true texts is best or worst by chance."""
 TEXT_CHARACTERS = 420
 CURVE_POINTS = 80
+RECORD_COLUMNS = ("id", "title")
+"""What the records of a sample are known by, where the data have it."""
 LIBRARIES = ("longtail", "numpy", "scipy", "numba", "pyarrow")
 
 
@@ -158,9 +160,11 @@ def _texts(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         labels = evaluation.predicted.labels[row, :SHOWN].tolist()
         scores = evaluation.predicted.scores[row, :SHOWN].tolist()
         suggested = [(label, score) for label, score in zip(labels, scores, strict=True) if label != NO_LABEL]
-        text = str(evaluation.split.texts[TEXT][row].as_py())
+        fields = {name: str(evaluation.split.texts[name][row].as_py()) for name in evaluation.split.texts.column_names}
+        text = fields[TEXT]
         yield {
             "number": row + 1,
+            **{name: fields.get(name, "") for name in RECORD_COLUMNS},
             "text": text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS].rstrip() + " …",
             "suggested": [{"name": names[label], "score": score, "right": label in true} for label, score in suggested],
             "missed": [names[label] for label in sorted(true - set(labels))],

@@ -30,17 +30,36 @@ def section(title: str, inside: str, note: str = "") -> str:
     return f"<section><h2>{title}</h2>{above}{inside}</section>"
 
 
-def table_html(table: Table, head: bool = True) -> str:
-    """Return a table; without `head` it has no header row and its cells are words."""
-    top = "<thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in table.head) + "</tr></thead>" if head else ""
+def list_html(sentences: Sequence[str]) -> str:
+    """Return texts as a list; nothing if there are none."""
+    return (
+        f'<ul class="sentences">{"".join(f"<li>{escape(each)}</li>" for each in sentences)}</ul>' if sentences else ""
+    )
+
+
+def figures_html(pictures: Sequence[tuple[str, str]]) -> str:
+    """Return pictures (SVG) with their captions (text), side by side where there is room."""
+    figures = (f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for svg, caption in pictures)
+    return f'<div class="pictures">{"".join(figures)}</div>'
+
+
+def table_html(table: Table, head: bool = True, kind: str = "") -> str:
+    """Return a table, `kind` is for its style; without `head` it has no header row and its cells are words."""
+    names = "".join(f'<th scope="col">{_breakable(cell)}</th>' for cell in table.head)
+    top = f"<thead><tr>{names}</tr></thead>" if head else ""
     rows = "".join(
-        f"<tr><th>{escape(row[0])}</th>"
+        f'<tr><th scope="row">{_breakable(row[0])}</th>'
         + "".join(_cell(cell, (number, place) in table.best) for place, cell in enumerate(row[1:], 1))
         + "</tr>"
         for number, row in enumerate(table.rows)
     )
-    words = "" if head else ' class="words"'
-    return f'<div class="scroll"><table{words}>{top}<tbody>{rows}</tbody></table></div>'
+    kind = kind if head else "words"
+    return f'<div class="scroll" tabindex="0"><table class="{kind}">{top}<tbody>{rows}</tbody></table></div>'
+
+
+def _breakable(name: str) -> str:
+    """Return a name that may go on in the next line behind a slash."""
+    return escape(name).replace("/", "/<wbr>")
 
 
 def _cell(cell: str, best: bool) -> str:

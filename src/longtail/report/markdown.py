@@ -31,9 +31,11 @@ def markdown_report(report: dict[str, Any]) -> str:
         lines += _section(f"Worst labels, {order}", label_table(labels["worst"]))
     lines += ["", "## Some texts", ""]
     for text in report["texts"]:
-        lines.append(f"- {escape_markdown(text['text'])}")
+        known_as = ", ".join(filter(None, (text["title"], f"id {text['id']}" if text["id"] else "")))
+        place = f"text {text['number']:,}" + (f" ({known_as})" if known_as else "")
+        lines.append(f"- {escape_markdown(place)}: {escape_markdown(text['text'])}")
         suggested = ", ".join(
-            f"{'**' if s['right'] else ''}{escape_markdown(s['name'])}{'**' if s['right'] else ''}"
+            f"{'**' if s['right'] else ''}{escape_markdown(s['name'])}{'**' if s['right'] else ''} {s['score']:.2f}"
             for s in text["suggested"]
         )
         lines.append(f"    - suggested: {suggested or 'nothing'}")

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from longtail.report.html import document, section, table_html
+from longtail.report.html import document, figures_html, section, table_html
 from longtail.report.pictures import band_picture, frequency_picture
 from longtail.report.tables import (
     band_table,
@@ -31,13 +31,15 @@ def html_report(report: dict[str, Any]) -> str:
     if interval:
         level, n = interval["bootstrap"]["level"], interval["bootstrap"]["n_resamples"]
         note += f" In brackets {level:.0%} intervals: {n:,} bootstrap resamples of the texts."
+    caption = (
+        f"Of the true labels, found among the first {k} suggestions (R@{k}), by how many training texts a label has."
+    )
     sections = [
         _tiles(results, k),
         section("Results", table_html(overall_table(results)), note),
         section(
             "Frequent and rare labels",
-            f"<figure>{band_picture(results)}<figcaption>Of the true labels, found among the first {k} suggestions "
-            f"(R@{k}), by how many training texts a label has.</figcaption></figure>{table_html(band_table(results))}",
+            figures_html([(band_picture(results), caption)]) + table_html(band_table(results)),
         ),
     ]
     new = new_table(results)
@@ -61,7 +63,9 @@ def html_report(report: dict[str, Any]) -> str:
         sections.append(section("Labels", tables, note))
     shown = "".join(_text(text) for text in report["texts"])
     words = {"right": "right", "wrong": "not among the true labels", "missed": "missed"}
-    legend = "Drawn at random. " + " ".join(f'<b class="{kind}">{word}</b>' for kind, word in words.items())
+    legend = "Drawn at random, with the scores of the suggestions. " + " ".join(
+        f'<b class="{kind}">{word}</b>' for kind, word in words.items()
+    )
     sections.append(section("Some texts", shown, legend))
     sections.append(section("Model", table_html(model_table(report), head=False) + _options(report["model"])))
     intro = (
@@ -88,9 +92,18 @@ def _tiles(results: dict[str, Any], k: int) -> str:
 
 def _text(text: dict[str, Any]) -> str:
     labels = [("right" if label["right"] else "wrong", label["name"], label["score"]) for label in text["suggested"]]
-    suggested = "".join(f'<li class="{kind}" title="{score:.3f}">{escape(name)}</li>' for kind, name, score in labels)
+    suggested = "".join(
+        f'<li class="{kind}">{escape(name)} <small>{score:.2f}</small></li>' for kind, name, score in labels
+    )
     missed = "".join(f'<li class="missed">{escape(name)}</li>' for name in text["missed"])
-    return f"<article><p>{escape(text['text']) or '<i>an empty text</i>'}</p><ul>{suggested}{missed}</ul></article>"
+    number = f"text {text['number']:,}"
+    place = f"id {text['id']}, {number}" if text["id"] else number
+    return (
+        f"<article><h3>{escape(text['title'] or place)}</h3>"
+        + (f'<p class="place">{escape(place)}</p>' if text["title"] else "")
+        + f"<p>{escape(text['text']) or '<i>an empty text</i>'}</p>"
+        + f'<ul class="labels">{suggested}{missed}</ul></article>'
+    )
 
 
 def _options(model: dict[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 frequency_picture  training texts of each label by rank, both axes logarithmic, head, torso and tail shaded
 band_picture       how many of the true labels are found, by band, with intervals
+
+All are as wide as a phone, so that their letters keep their size there; a wide page puts several side by side. A row of
+a chart has its name and its figures in one line and what is drawn below it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+from longtail.notebook import shorten
 from longtail.report.tables import main_length, with_interval
 
 BANDS = (("head", float("inf")), ("torso", 101), ("tail", 11))
@@ -40,19 +44,27 @@ class Frame(NamedTuple):
         """The lower edge of the plot."""
         return self.height - self.bottom
 
-    def axes(self, x: Mapping[float, str], y: Mapping[float, str], title: str) -> list[str]:
-        """Draw a grid with a label at each place of `x` and `y`, and the title of the x axis."""
+    def axes(self, x: Mapping[float, str], y: Mapping[float, str], titles: tuple[str, str]) -> list[str]:
+        """Draw a grid with a label at each place of `x` and `y`, and the titles of both axes."""
         elements = []
         for at, label in x.items():
             elements += [line("grid", at, at, self.top, self.floor), text(at, self.floor + 16, label, "middle")]
         for at, label in y.items():
             elements += [line("grid", self.left, self.end, at, at), text(self.left - 7, at + 4, label, "end")]
-        return [*elements, text((self.left + self.end) / 2, self.height - 6, title, "middle")]
+        elements.append(text((self.left + self.end) / 2, self.height - 6, titles[0], "middle"))
+        middle = (self.top + self.floor) / 2
+        turned = (
+            f'<text transform="translate(13 {middle:.1f}) rotate(-90)" text-anchor="middle">{escape(titles[1])}</text>'
+        )
+        return [*elements, turned]
 
 
-FREQUENCY = Frame(560, 300, 64, 16, 26, 44)
-BARS = Frame(560, 34, 76, 120, 4, 10)
-"""One row of bars."""
+WIDTH = 320
+CHARACTER = 7.4
+"""An estimate of the width of a letter, on the safe side."""
+FREQUENCY = Frame(WIDTH, 240, 64, 14, 26, 44)
+ROW = Frame(WIDTH, 38, 10, 10, 20, 8)
+"""One row of a chart: a line of text, and a bar below it."""
 
 
 def frequency_picture(curve: Sequence[Sequence[int]]) -> str:
@@ -70,11 +82,9 @@ def frequency_picture(curve: Sequence[Sequence[int]]) -> str:
         if end > start + 30:
             elements.append(text((start + end) / 2, frame.top - 8, name, "middle", "name"))
     ticks = [{scale(tick): f"{tick:,}" for tick in powers(top)} for scale, top in ((x, n_labels), (y, most))]
-    elements += frame.axes(ticks[0], ticks[1], "labels, most frequent first")
+    elements += frame.axes(ticks[0], ticks[1], ("labels, most frequent first", "training texts"))
     points = " ".join(f"{x(rank):.1f},{y(max(texts, 1)):.1f}" for rank, texts in curve)
     elements.append(f'<polyline class="curve" points="{points}"/>')
-    side = (frame.top + frame.floor) / 2
-    elements.append(f'<text transform="translate(14 {side}) rotate(-90)" text-anchor="middle">training texts</text>')
     return svg(frame.width, frame.height, "Training texts of each label", elements)
 
 
@@ -87,37 +97,59 @@ def band_picture(results: dict[str, Any]) -> str:
         rows.append((band, values[name], intervals.get("bands", {}).get(band, {}).get(name)))
     elements: list[str] = []
     for number, (band, value, interval) in enumerate(rows):
-        elements += bar(BARS, number * BARS.height, band, value, interval, kind=f"bar {band}", name_kind="name")
-    return svg(BARS.width, len(rows) * BARS.height + 4, f"{name} by band", elements)
+        elements += bar(number * ROW.height, band, value, interval, kind=f"bar {band}")
+    floor = len(rows) * ROW.height
+    return svg(WIDTH, floor + AXIS, f"{name} by band", [*elements, *per_cent_axis(floor, name)])
 
 
-def bar(
-    frame: Frame,
-    top: float,
-    name: str,
-    value: float,
-    interval: Mapping[str, float] | None,
-    *,
-    kind: str,
-    name_kind: str = "",
-) -> list[str]:
-    """Draw a row of a bar chart: a name, the bar of a fraction with its interval, and both as numbers."""
-    room, height = frame.end - frame.left, frame.height - frame.bottom
-    middle = top + frame.top + height / 2
+def bar(top: float, name: str, value: float, interval: Mapping[str, float] | None, *, kind: str) -> list[str]:
+    """Draw a row of a bar chart: a name, a fraction with its interval, and a bar of both."""
+    room, height = ROW.end - ROW.left, ROW.height - ROW.top - ROW.bottom
     elements = [
-        text(frame.left - 8, middle + 4, name, "end", name_kind),
-        box("rail", frame.left, top + frame.top, room, height, 3),
-        box(kind, frame.left, top + frame.top, room * value, height, 3),
+        *row_text(top, name, with_interval(value, interval)),
+        box("rail", ROW.left, top + ROW.top, room, height, 3),
+        box(kind, ROW.left, top + ROW.top, room * value, height, 3),
     ]
     if interval is not None:
-        low, high = (frame.left + room * interval[end] for end in ("low", "high"))
+        low, high = (ROW.left + room * interval[end] for end in ("low", "high"))
+        middle = top + ROW.top + height / 2
         elements.append(line("whisker", low, high, middle, middle))
-    return [*elements, text(frame.end + 8, middle + 4, with_interval(value, interval))]
+    return elements
 
 
-def text(x: float, y: float, content: str, anchor: str = "start", kind: str = "") -> str:
-    """Draw a text whose start, middle or end is at x."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
+def row_text(top: float, name: str, figures: str) -> list[str]:
+    """Draw the name of a row, shortened to the room beside its figures, and the figures."""
+    room = ROW.end - ROW.left - (len(figures) + 1) * CHARACTER
+    return [
+        text(ROW.left, top + 14, name, kind="name", room=room),
+        text(ROW.end, top + 14, figures, "end"),
+    ]
+
+
+AXIS = 38
+"""The height of an axis below rows."""
+
+
+def per_cent_axis(top: float, title: str) -> list[str]:
+    """Draw an axis from 0 to 100 per cent below the rows of a bar chart."""
+    ticks = {ROW.left + (ROW.end - ROW.left) * share / 100: str(share) for share in range(0, 101, 25)}
+    return row_axis(top, ticks, f"{title}, per cent")
+
+
+def row_axis(top: float, ticks: Mapping[float, str], title: str) -> list[str]:
+    """Draw the labels of an axis below the rows of a chart, and its title."""
+    labels = [
+        text(min(at, WIDTH - len(label) * CHARACTER / 2), top + 10, label, "middle") for at, label in ticks.items()
+    ]
+    return [*labels, text(WIDTH / 2, top + 28, title, "middle", room=WIDTH)]
+
+
+def text(x: float, y: float, content: str, anchor: str = "start", kind: str = "", room: float = math.inf) -> str:
+    """Draw a text whose start, middle or end is at x; one that is wider than `room` is shortened."""
+    fitting = content if len(content) * CHARACTER <= room else shorten(content, max(int(room / CHARACTER), 1))
+    whole = "" if fitting == content else f"<title>{escape(content)}</title>"
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text class="{kind}" {place}>{escape(fitting)}{whole}</text>'
 
 
 def line(kind: str, x1: float, x2: float, y1: float, y2: float) -> str:
@@ -132,8 +164,8 @@ def box(kind: str, x: float, y: float, width: float, height: float, radius: int 
 
 def svg(width: int, height: float, title: str, elements: Sequence[str]) -> str:
     """Return a picture of these elements."""
-    inside = "".join(elements)
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}"><title>{title}</title>{inside}</svg>'
+    inside = f"<title>{escape(title)}</title>{''.join(elements)}"
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{inside}</svg>'
 
 
 def log_scale(low: float, high: float, start: float, end: float) -> Scale:
@@ -143,5 +175,7 @@ def log_scale(low: float, high: float, start: float, end: float) -> Scale:
 
 
 def powers(most: int) -> list[int]:
-    """Return 1, 10, 100, … up to `most`."""
-    return [10**power for power in range(int(math.log10(max(most, 1))) + 1)]
+    """Return 1, 10, 100, … up to `most`; below 100 with 2, 5, 20 and 50."""
+    steps = (1, 2, 5) if most < 100 else (1,)
+    ticks = (step * 10**power for power in range(int(math.log10(max(most, 1))) + 1) for step in steps)
+    return [tick for tick in ticks if tick <= max(most, 1)]

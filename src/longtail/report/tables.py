@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from longtail.tables import Table
 
@@ -36,6 +36,25 @@ def percent(fraction: float) -> str:
 def with_interval(value: float, interval: Mapping[str, float] | None) -> str:
     """Return a fraction in per cent with its interval, if there is one."""
     return percent(value) + (f" ({percent(interval['low'])}–{percent(interval['high'])})" if interval else "")
+
+
+class Gain(NamedTuple):
+    """A gain over the anchor in per cent of its figure, with its paired interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def gain(difference: Mapping[str, Any]) -> Gain:
+    """Return a difference to the anchor as a gain; the anchor's figure must not be 0."""
+    value, low, high = (100 * difference[key] / difference["anchor"] for key in ("value", "low", "high"))
+    return Gain(value, low, high)
+
+
+def gain_text(gain: Gain, mark: str = "") -> str:
+    """Return a gain with its interval, `+1.7 (+0.3 to +3.2)`."""
+    return f"{gain.value:+.1f}{mark} ({gain.low:+.1f} to {gain.high:+.1f})"
 
 
 def list_lengths(results: dict[str, Any]) -> list[int]:

@@ -29,10 +29,11 @@ def kept_of(kind: str, n_steps: int = 0) -> Kept:
             None,
             Progressed(),
             None,
+            torch.zeros(5),
         )
     trainer.at.history.append({"step": n_steps, "score": 0.1 + 0.2})
     best = {name: value + 1 for name, value in weights(network).items() if name in network.trained()}
-    return Kept(network, trainer.optimizer, trainer.averager, None, trainer.at, best)
+    return Kept(network, trainer.optimizer, trainer.averager, None, trainer.at, best, torch.arange(5.0))
 
 
 def _averager(network: Any) -> Any:

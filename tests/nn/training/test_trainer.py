@@ -17,6 +17,7 @@ from torch import Tensor
 from longtail.errors import ConfigError, LongtailError
 from longtail.nn.network import Network
 from longtail.nn.training.checkpoint import finite
+from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.trainer import Trainer
 from longtail.run.run import Run
 from longtail.run.stages import FolderStages
@@ -356,7 +357,8 @@ def test_tensorboard_is_written_or_asked_for(tmp_path: Path) -> None:
 
 
 def test_each_group_of_weights_has_its_own_rate_and_biases_do_not_decay() -> None:
-    for group, kind in [("rate", "dense"), ("bottleneck_rate", "adaptive"), ("head_rate", "adaptive")]:
+    two = [(group, kind) for group in ("bottleneck_rate", "head_rate") for kind in ("adaptive", "shortlist")]
+    for group, kind in [("rate", "dense"), *two]:
         before, network = weights(a_network(kind)), a_network(kind)
         tiny = {name: 1e-30 for name in ("rate", "bottleneck_rate", "head_rate") if name != group}
         train(network, decay=0.0, **{group: 1e-2, **tiny})
@@ -365,6 +367,20 @@ def test_each_group_of_weights_has_its_own_rate_and_biases_do_not_decay() -> Non
         assert moved
         assert all(name.startswith(wanted) for name in moved)
         assert not (group == "head_rate" and any("bottleneck" in name for name in moved))
+
+
+def test_a_large_epsilon_slows_the_encoder_and_the_labels() -> None:
+    before, moved = weights(a_network()), {}
+    for epsilon in (1e-8, 1e3):
+        network = a_network()
+        train(network, epsilon=epsilon, decay=0.0)
+        moved[epsilon] = {name: (value - before[name]).abs().max() for name, value in weights(network).items()}
+    assert all(0 < moved[1e3][name] < 0.01 * moved[1e-8][name] for name in before)
+
+
+def test_rates_are_multiplied_together() -> None:
+    options = TrainingOptions(rate=1e-4, bottleneck_rate=2e-4, head_rate=3e-4).with_rates(5)
+    assert options.rates == pytest.approx({"encoder": 5e-4, "words": 5e-4, "bottleneck": 1e-3, "head": 1.5e-3})
 
 
 def test_only_matrices_decay() -> None:

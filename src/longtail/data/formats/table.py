@@ -89,8 +89,9 @@ def _read(path: Path, options: TableOptions) -> Iterator[TextBatch]:
     for table in tables:
         further = [*(options.fields or ()), *(name for name in options.optional_fields if name in table.column_names)]
         columns = {TEXT: table[options.text_column]} | {name: table[name] for name in further}
-        if options.id_column is not None:
-            columns["id"] = table[options.id_column].cast(pa.string())
+        id_column = options.id_column or ("id" if "id" in further else None)
+        if id_column is not None:
+            columns["id"] = table[id_column].cast(pa.string())
         try:
             texts = pa.table({name: as_strings(column, name) for name, column in columns.items()})
             labels = _labels(table, options)

@@ -1,7 +1,7 @@
 """How kernels are compiled: without the interpreter lock, cached on disk, and announced.
 
-Compiling takes seconds and happens once per machine. `on_compile` lets the command line show a
-spinner meanwhile; loading a cached kernel calls nobody.
+Compiling takes seconds and happens once per machine. The listeners of `run.compiling` hear of it; loading a cached
+kernel calls nobody.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
+
+from longtail.run.compiling import announce
 
 
 class _Cache(FunctionCache):
@@ -48,21 +50,19 @@ def _cached(dispatcher: Any) -> Callable[..., Any]:
 
 
 class _Compiling(event.Listener):
-    def __init__(self, started: Callable[[], None], ended: Callable[[], None]) -> None:
-        self.started, self.ended = started, ended
-        self.depth = 0
+    """Announces compiling; kernels that are compiled for another one belong to it."""
+
+    depth = 0
 
     def on_start(self, happening: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            self.started()
+            announce(begins=True)
 
     def on_end(self, happening: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.ended()
+            announce(begins=False)
 
 
-def on_compile(started: Callable[[], None], ended: Callable[[], None]) -> None:
-    """Call `started` and `ended` around every compilation from now on."""
-    event.register("numba:compile", _Compiling(started, ended))
+event.register("numba:compile", _Compiling())

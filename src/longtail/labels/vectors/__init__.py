@@ -4,6 +4,7 @@
     embedding  the same over dense embeddings of the texts (X-Transformer's neural PIFA)
     text       character 3–5-grams of the label's names, reduced to `n_components` by SVD, unit length
     sentence   the label's name by a sentence encoder, unit length
+    file       what a file has for each label, from any encoder
     random     a random direction, the same for the same label id
 
 Several kinds are put side by side. A label without texts has no PIFA vector: the features of its name take its place

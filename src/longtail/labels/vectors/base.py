@@ -54,7 +54,7 @@ class LabelVectorKind:
     """A kind of label vectors, as registries hold it."""
 
     make: Callable[[LabelInputs, VectorOptions], sp.csr_matrix]
-    """Returns one row per label, of length one."""
+    """Returns one row per label, of length one unless options say otherwise."""
     needs: Literal["encode_names", "encode_texts"] | None = None
     """The field of `Sources` without which it cannot be made."""
     instead: str = ""
@@ -63,7 +63,7 @@ class LabelVectorKind:
 
 LABEL_VECTORS: Registry[LabelVectorKind] = Registry(
     "label vector",
-    {kind: f"longtail.labels.vectors.{kind}" for kind in ("pifa", "embedding", "text", "sentence", "random")},
+    {kind: f"longtail.labels.vectors.{kind}" for kind in ("pifa", "embedding", "text", "sentence", "file", "random")},
 )
 
 
@@ -77,7 +77,14 @@ class VectorOptions(Options):
     """What labels are clustered by."""
 
     kinds: tuple[Annotated[str, AfterValidator(_known)], ...] = Field(("pifa",), min_length=1)
-    """Which vectors, side by side: `pifa`, `embedding`, `text`, `sentence` or `random`."""
+    """Which vectors, side by side: `pifa`, `embedding`, `text`, `sentence`, `file` or `random`."""
+    file: str | None = None
+    """file: where the vectors of labels are. Text, with a label's id, a tab and numbers on each line; or .npy, with the
+    ids in a .txt beside it."""
+    unit_length: Ablation[bool] = True
+    """file: scale vectors to length one; X-BERT's code leaves those of ELMo as they are."""
+    geometry: Ablation[Literal["spherical", "euclidean"] | None] = None
+    """How labels with these vectors are split, where not as `tree.geometry` says."""
     weighting: Ablation[Weighting] = "equal"
     """pifa, embedding: every text of a label counts the same, or by 1/√(its number of labels)."""
     max_weights: PositiveInt = 300

@@ -326,23 +326,17 @@ def ratios(
 ) -> dict[str, float]:
     """Return what buckets save compared with one dense layer (d_h, n_labels).
 
-    `size_ratio` is the number of parameters over the dense layer's. `compute_ratio` is the bound C0/C = L / (l_h +
-    Σ p_i·l_i/q^i) of docs/methods/aplc-xlnet.md#cost, larger is faster; `touch` gives p_i for each tail, the share of
-    texts it is computed for in training, by default 1.
+    `size_ratio` is the number of parameters over the dense layer's. `compute_ratio` is the number of products of the
+    dense layer over those of root and tails, d·L / (d·(l_h + K) + Σ p_i·h_i·(d + l_i)), larger is faster
+    (docs/methods/aplc-xlnet.md#cost); `touch` gives p_i for each tail, the share of texts it is computed for in
+    training, by default 1.
     """
-    behind = sizes[1:] if options.head_in_root else sizes
-    power = 1 if options.head_in_root else 0
+    dense, widths = inner * sum(sizes), tail_widths(inner, len(sizes), options)
+    root, behind = sizes[: len(sizes) - len(widths)], sizes[len(sizes) - len(widths) :]
     shares = [1.0] * len(behind) if touch is None else touch
-    work = (
-        sum(sizes)
-        - sum(behind)
-        + sum(
-            share * size / options.shrink ** (power + number)
-            for number, (share, size) in enumerate(zip(shares, behind, strict=True))
-        )
-    )
-    size_ratio = count_parameters(inner, sizes, options) / (inner * sum(sizes))
-    return {"size_ratio": size_ratio, "compute_ratio": sum(sizes) / work if work else float("inf")}
+    tails = sum(share * width * (inner + size) for share, width, size in zip(shares, widths, behind, strict=True))
+    work = inner * (sum(root) + len(widths)) + tails
+    return {"size_ratio": count_parameters(inner, sizes, options) / dense, "compute_ratio": dense / work}
 
 
 def _merged(best: Tensor, places: Tensor, logits: Tensor, gate: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:

@@ -49,6 +49,8 @@ class Step:
     """Weight decay of label weights."""
     encoder_decay: float = 0.0
     """Weight decay of the encoder."""
+    epsilon: float = 1e-8
+    """Adam's epsilon."""
     scale: float = 1.0
     """Factor by which gradients from autograd are too large (float16)."""
 

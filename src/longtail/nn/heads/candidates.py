@@ -67,7 +67,7 @@ def choose(scores: Tensor, positives: Targets, n: int) -> Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What a micro-batch adds to a step of a table without bias, of which it read the candidates' rows only."""
+    """What a micro-batch adds to a step of a table of which it read the candidates' rows only."""
 
     vectors: Tensor  # (B, d)
     clusters: Tensor  # (B, n)
@@ -88,11 +88,13 @@ class Gathered:
         for place, (first, last) in enumerate(pairwise(cuts)):
             start, stop = int(edges[place]), int(edges[place + 1])
             gradient = torch.zeros(stop - start, group, width, device=self.vectors.device)
+            of_bias = torch.zeros(stop - start, group, device=self.vectors.device)
             for begin in range(first, last, at_once):
                 pairs = order[begin : min(begin + at_once, last)]
                 outer = signal[pairs][:, :, None] * self.vectors[pairs // n].float()[:, None, :]
                 gradient.index_add_(0, clusters[pairs] - start, outer)
-            yield gradient.view(-1, width), None
+                of_bias.index_add_(0, clusters[pairs] - start, signal[pairs])
+            yield gradient.view(-1, width), None if table.bias is None else of_bias.view(-1)
 
     @classmethod
     def gather(cls, works: Sequence[Gathered], exchange: Exchange) -> list[Gathered]:

@@ -60,8 +60,9 @@ class Dense(Head):
         self.table.init_from_labels(places.texts_per_label(), places.n_texts)
 
     def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """Return the sum over labels, which Adam cannot tell from their mean; votes are added to logits."""
+        """Return the sum, or the mean, over labels; votes are added to logits."""
         vectors = inputs.vectors
+        share = share / self.n_labels if self.table.options.reduction == "mean" else share
         plain = vectors.detach().to(working_dtype(vectors))
         with torch.autocast(vectors.device.type, enabled=False):
             sums = self.table.log_sums(plain, targets) if self.table.loss_kind == "softmax" else None
@@ -79,7 +80,7 @@ class Dense(Head):
 
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""
-        self.table.update(self.works, step.rates["head"], step.decay)
+        self.table.update(self.works, step.rates["head"], step.decay, step.epsilon)
         self.works = []
 
     def forget(self) -> None:

@@ -12,15 +12,15 @@ chunk are computed at once, and its attention is freed before the next chunk. Wi
 4,271 labels, A takes 0.5 GiB in bfloat16 (a tensor with every word beside every label would take 260 GiB); a chunk of
 2^26 weights, with logits and gradients in float32, takes 1 GiB.
 
-The loss is the mean over texts of the sum over labels: a mean over labels would make gradients so small that Adam's
-epsilon matters.
+By default the loss is the mean over texts of the sum over labels: a mean over labels makes gradients so small that
+Adam's epsilon matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -50,6 +50,8 @@ class LabelwiseOptions(Options):
     """Units of the shared ReLU layers."""
     own_output: Ablation[bool] = False
     """Add an output layer per label to the shared one; it starts at zero."""
+    reduction: Ablation[Literal["sum", "mean"]] = "sum"
+    """The loss of a text: the sum over the labels that are scored, or their mean, as in the authors' code."""
     prior: Ablation[bool] = True
     """Give each label a bias that starts as its log odds in training; the authors' network has none."""
     chunk: PositiveInt = 1 << 26
@@ -144,17 +146,20 @@ class Labelwise(Head):
             self.bias.copy_(torch.from_numpy(log_odds(counts, n_texts)))
 
     def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
-        """Return the mean over texts of the sum over labels; `inputs.vectors` are token states (B, T, d)."""
+        """Return the mean over texts of the sum or mean over labels; `inputs.vectors` are token states (B, T, d)."""
         vectors = inputs.vectors
         values = F.linear(vectors, self.shared.first.weight)
         words, n_step = self.words(vectors, values, inputs.mask), len(vectors) / share
         leaves = {"states": vectors, "values": values, **self._by_row(), **self._behind_attention()}
-        learns, value = torch.is_grad_enabled(), torch.zeros((), device=vectors.device)
+        learns, value, n_scored = torch.is_grad_enabled(), torch.zeros((), device=vectors.device), 0
         with torch.no_grad(), torch.autocast(vectors.device.type, enabled=False):
             sums = {name: torch.zeros(leaf.shape, device=leaf.device) for name, leaf in leaves.items() if learns}
             for chunk in self.training_chunks(words, targets):
                 logits = self._learn(words, chunk, sums) if learns else self.logits(words, chunk)
-                value += F.softplus(torch.where(_hits(chunk) > 0, -logits, logits)).sum() / n_step
+                value += F.softplus(torch.where(_hits(chunk) > 0, -logits, logits)).sum()
+                n_scored += chunk.n
+            n_step *= n_scored if self.options.reduction == "mean" else 1
+            value /= n_step
             gradients = [total.div_(n_step) for total in sums.values()]
         return with_gradients(value, list(leaves.values()), gradients) if learns else value
 

@@ -15,16 +15,17 @@ from torch import Tensor
 
 from longtail.nn.noise import random_bits
 
-_EPS = 1e-8
 _BETAS = 0.9, 0.999
 _LOW_BITS = 1 << 16
 
 
-def step_numbers(rate: float, decay: float, n_updates: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return learning rate, weight decay, Adam's corrections and a random seed (5,): for weights, and for a bias."""
+def step_numbers(
+    rate: float, decay: float, epsilon: float, n_updates: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return rate, weight decay, Adam's corrections, a random seed and epsilon (6,): for weights, and for a bias."""
     correction = [1 - beta**n_updates for beta in _BETAS]
     seed = float(torch.randint(1 << 24, ()))  # a whole number that float32 holds
-    values = torch.tensor([[rate, decay, *correction, seed], [rate, 0.0, *correction, seed]])
+    values = torch.tensor([[rate, shrink, *correction, seed, epsilon] for shrink in (decay, 0.0)])
     values = values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
     return values[0], values[1]
 
@@ -52,7 +53,7 @@ def _adam(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float,
     second = moments[1] * _BETAS[1] + gradient * gradient * (1 - _BETAS[1])
     moments[0].copy_(first)
     moments[1].copy_(second)
-    change = (first / step[2]) / ((second / step[3]).sqrt() + _EPS)
+    change = (first / step[2]) / ((second / step[3]).sqrt() + step[5])
     _store(weight, weight.float() * (1 - step[0] * step[1]) - step[0] * change, step[4], 0)
 
 

@@ -1,7 +1,7 @@
 """Recall a few clusters of labels, rank the labels inside: LightXML's head, trained jointly (docs/methods/lightxml.md).
 
     vectors (B, d) -> recall table -> g (B, K)                         a logit per cluster
-    vectors (B, d) -> bottleneck -> h (B, w); rank table E (K·s, w)    logits E·h of the labels in chosen clusters
+    vectors (B, d) -> bottleneck -> h (B, w); rank table E (K·s, w)    logits E·h + b of the labels in chosen clusters
 
     score(label) = σ(rank logit) · σ(logit of its cluster), computed as a sum of logs
 
@@ -101,7 +101,7 @@ class Shortlist(Head):
         self.bottleneck = nn.Linear(width, inner)
         self.recall = LabelTable(self.n_clusters, width, table)
         real, bound = self.order >= 0, (6 / (self.n_labels + inner)) ** 0.5  # Xavier's
-        self.rank = LabelTable(len(real), inner, table, bias=False, group=self.size, real=real, bound=bound)
+        self.rank = LabelTable(len(real), inner, table, bias=table.prior, group=self.size, real=real, bound=bound)
         self.register_buffer("sizes", torch.from_numpy((slots >= 0).sum(1)), persistent=False)
         self.register_buffer("labels", torch.from_numpy(self.order), persistent=False)
         self.works: dict[str, list[RowWork]]
@@ -135,7 +135,7 @@ class Shortlist(Head):
         plain, n_step = vectors.detach().to(working_dtype(vectors)), len(vectors) / share
         total = torch.zeros((), device=vectors.device)
         if self.options.parts != "rank":
-            total = total + self._recall_loss(vectors, Work(plain, positives, n_step), show)
+            total = total + self._recall_loss(vectors, plain, positives, n_step, show)
         if self.options.parts != "recall":
             chosen = self.choose(plain, positives)
             total = total + self._rank_loss(self._narrow(vectors), targets, chosen, n_step, show)
@@ -155,7 +155,8 @@ class Shortlist(Head):
         return choose(scores.scatter_(1, fixed, first_best), positives, fixed.shape[1])
 
     def init_from_labels(self, places: LabelMatrix) -> None:
-        """Start the recall from how frequent clusters are, unless only the ranking is trained."""
+        """Start from how frequent labels are, and clusters unless only the ranking is trained."""
+        self.rank.init_from_labels(places.texts_per_label(), places.n_texts)
         if self.options.parts == "rank":
             return
         cluster_of = np.arange(len(self.order)) // self.size
@@ -164,7 +165,7 @@ class Shortlist(Head):
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""
         for name, table in self.tables().items():
-            table.update(self.works[name], step.rates["head"], step.decay)
+            table.update(self.works[name], step.rates["head"], step.decay, step.epsilon)
         self.forget()
 
     def forget(self) -> None:
@@ -203,13 +204,18 @@ class Shortlist(Head):
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the head."""
         width, inner = self.bottleneck.in_features, self.options.bottleneck_width
+        n_biases = 0 if self.rank.bias is None else self.n_labels
         return {
             "n_labels": self.n_labels,
             "n_clusters": self.n_clusters,
             "largest_cluster": self.size,
             "n_clusters_ranked": self.n_ranked,
-            "n_weights": n_weights(width, self.n_clusters, inner, self.n_labels),
+            "n_weights": n_weights(width, self.n_clusters, inner, self.n_labels) + n_biases,
         }
+
+    def group_of(self, name: str) -> str:
+        """Return the parameter group of a parameter; the bottleneck has its own."""
+        return "bottleneck" if name.startswith("bottleneck.") else "head"
 
     def _narrow(self, vectors: Tensor) -> Tensor:
         narrow: Tensor = self.bottleneck(vectors)
@@ -220,18 +226,24 @@ class Shortlist(Head):
         with torch.autocast(vectors.device.type, enabled=False):
             return torch.cat([logits for _, logits in self.recall.logits(vectors)], 1).float()
 
-    def _recall_loss(self, vectors: Tensor, work: Work, show: bool) -> Tensor:
+    def _recall_loss(self, vectors: Tensor, plain: Tensor, positives: Targets, n_step: float, show: bool) -> Tensor:
+        summed = self.recall.options.reduction == "sum"
+        work = Work(plain, positives, n_step if summed else n_step / self._recall_scale())
         with torch.autocast(vectors.device.type, enabled=False):
             gradient, value = self.recall.gradient(work, show)
         self._keep("recall", work)
         scale = torch.full((len(vectors), 1), self._recall_scale(), device=vectors.device)
-        return _loss(vectors, gradient, value, scale, work.n_step)
+        return _loss(vectors, gradient, value, scale, n_step)
 
     def _rank_loss(self, inner: Tensor, targets: Targets, chosen: Candidates, n_step: float, show: bool) -> Tensor:
-        """Return the mean over texts of each text's scaled loss; rows get the same scale times a constant."""
+        """Return the mean over texts of each text's scaled loss; rows get the same scale, or a constant times it."""
         plain, scale = inner.detach().to(working_dtype(inner)), self._rank_scale(chosen)
         typical = self.n_ranked * self.n_labels / self.n_clusters
-        weights = scale[:, 0] * typical if self.options.loss == "mean" else None
+        weights = None
+        if self.rank.options.reduction == "mean":
+            weights = scale[:, 0]
+        elif self.options.loss == "mean":
+            weights = scale[:, 0] * typical
         work: RowWork
         with torch.autocast(inner.device.type, enabled=False):
             if self._gathers(inner.device):
@@ -284,7 +296,7 @@ def cluster_targets(targets: Targets, size: int, device: torch.device) -> Target
 
 
 def n_weights(width: int, n_clusters: int, bottleneck_width: int, n_labels: int) -> int:
-    """Return the number of parameters of recall, bottleneck and labels, without padding."""
+    """Return the number of parameters of recall, bottleneck and labels, without padding and biases of labels."""
     return (width + 1) * n_clusters + (width + 1) * bottleneck_width + n_labels * bottleneck_width
 
 

@@ -57,6 +57,10 @@ class LabelTableOptions(Options):
     """Start biases from each label's frequency: its log odds in training (with a softmax the log of its share, with a
     hinge −1). Otherwise the first epoch is spent on pushing hundreds of wrong labels per text down, and the encoder
     with them."""
+    reduction: Ablation[Literal["sum", "mean"]] = "sum"
+    """What labels' weights learn from. `sum`: each text's sum over labels, whose gradient is never small beside Adam's
+    epsilon. `mean`: the mean over labels, and in a shortlist the loss as `shortlist.loss` has it; then
+    `training.epsilon` matters (LightXML's code)."""
     chunk: PositiveInt = 1 << 16
     """Labels whose logits are computed at once."""
 
@@ -137,12 +141,10 @@ class LabelTable(nn.Module):
     ) -> None:
         """Make a table of `n_rows` rows of `width` numbers.
 
-        `group` neighbouring rows form a group of `Work.allowed`. `real` (n_rows,) is false where a row is padding; a
-        table with padding has no bias. Weights start between −`bound` and `bound`, by default 1/√width.
+        `group` neighbouring rows form a group of `Work.allowed`. `real` (n_rows,) is false where a row is padding.
+        Weights start between −`bound` and `bound`, by default 1/√width.
         """
         super().__init__()
-        if bias and real is not None:
-            raise ValueError("a table with padding must be made without a bias")
         self.options, self.loss_kind, self.group = options, loss, group
         kind = getattr(torch, options.storage)
         bound = width**-0.5 if bound is None else bound
@@ -162,7 +164,8 @@ class LabelTable(nn.Module):
     @property
     def offset(self) -> Tensor | None:
         """Return what is added to each logit, (n_rows,)."""
-        return self.bias if self.padding_mask is None else self.padding_mask
+        terms = [term for term in (self.bias, self.padding_mask) if term is not None]
+        return sum(terms[1:], terms[0]) if terms else None
 
     @property
     def n_at_once(self) -> int:
@@ -211,13 +214,13 @@ class LabelTable(nn.Module):
             value += work.sums.masked_fill(work.sums == torch.inf, 0)
         return gradient, value
 
-    def update(self, works: Sequence[RowWork], rate: float, decay: float = 0.0) -> None:
+    def update(self, works: Sequence[RowWork], rate: float, decay: float = 0.0, epsilon: float = 1e-8) -> None:
         """Take one step of the optimiser with all micro-batches of a step; the bias never decays."""
         if not works:
             return
         works = works[0].gather(works, self.exchange) if self.exchange else works
         self.n_updates += 1
-        for_weight, for_bias = step_numbers(rate, decay, self.n_updates, self.weight.device)
+        for_weight, for_bias = step_numbers(rate, decay, epsilon, self.n_updates, self.weight.device)
         apply = row_update(self.options.optimizer, self.compiled)
         scale, momentum = 1.0 / works[0].n_step, self.options.momentum
         gradients = zip(*(work.row_gradients(self) for work in works), strict=True)
@@ -277,6 +280,12 @@ class LabelTable(nn.Module):
             return None
         return allowed[:, chunk.rows.start // self.group : chunk.rows.stop // self.group, None]
 
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *more: Any) -> None:
+        """Load weights; the labels of a shortlist had no biases in earlier versions, which is the same as zeros."""
+        if self.bias is not None:
+            state_dict.setdefault(f"{prefix}bias", torch.zeros(len(self.weight)))
+        super()._load_from_state_dict(state_dict, prefix, *more)
+
     def _moments(self, name: str, rows: slice) -> list[Tensor]:
         """Return the optimiser's state of some rows; allocated on first use."""
         like = getattr(self, name)
@@ -326,9 +335,10 @@ def _signal(loss: Loss, logits: Tensor, chunk: _Chunk, allowed: Tensor | None, s
         if chunk.hits is not None and chunk.shares is not None:
             signal[chunk.hits] -= chunk.shares.to(signal.dtype)
     elif loss == "bce":
+        missed = None if chunk.hits is None else torch.sigmoid(-logits[chunk.hits])  # in bfloat16 σ(7) − 1 is 0
         signal = logits.sigmoid_()
-        if chunk.hits is not None:
-            signal[chunk.hits] -= 1
+        if missed is not None:
+            signal[chunk.hits] = -missed
             _weigh(signal, chunk)
     else:
         hit = None if chunk.hits is None else logits[chunk.hits]

@@ -49,6 +49,8 @@ class Kept:
     scaler: Any
     at: Progressed
     best_weights: dict[str, Tensor] | None
+    recent_norms: Tensor
+    """Of gradients, for clipping; `load` writes into it."""
 
 
 def save(stages: Stages, kept: Kept) -> None:
@@ -59,6 +61,7 @@ def save(stages: Stages, kept: Kept) -> None:
         writer.arrays("optimizer", to_arrays(_state_of(kept.optimizer) if kept.optimizer else {}))
         for name, table in kept.network.tables().items():
             writer.arrays(f"table-{name}", to_arrays(table.state()))
+        writer.arrays("norms", to_arrays({"recent": kept.recent_norms}))
         writer.arrays("average", to_arrays(kept.averager.average))
         writer.arrays("best", to_arrays(kept.best_weights or {}))
         best = kept.at.best if math.isfinite(kept.at.best) else None
@@ -86,6 +89,7 @@ def load(stages: Stages, kept: Kept) -> tuple[Progressed, dict[str, Tensor] | No
         _load_state(kept.optimizer, tensors["optimizer"])
     for name, table in kept.network.tables().items():
         table.load_state(to_tensors(folder.arrays(f"table-{name}")))
+    kept.recent_norms.copy_(to_tensors(folder.arrays("norms"))["recent"])
     kept.averager.n = folder.manifest["n_averaged"]
     kept.averager.average = {name: value.to(device, copy=True) for name, value in tensors["average"].items()}
     if kept.scaler is not None and folder.manifest["scaler"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -37,8 +37,13 @@ class TrainingOptions(Options):
     """Weight decay, except of biases and norms."""
     head_decay: float = Field(0.0, ge=0)
     """Weight decay of the labels' weights."""
+    epsilon: Ablation[PositiveFloat] = 1e-8
+    """Adam's epsilon, for all weights; gradients not far above it move weights less (LightXML's code: 1e-6)."""
     clip_norm: NonNegativeFloat = 0.0
     """Clip the norm of all gradients, except those of the labels' weights, to this value; 0 does not clip."""
+    clip_recent: Ablation[NonNegativeFloat] = 0.0
+    """Clip the norm of all gradients to so many times the largest of the last five, none of which counts more than 1
+    (AttentionXML's code: 5, for a loss that is a mean over labels); 0 does not clip."""
     schedule: ScheduleOptions = ScheduleOptions()
     """How learning rates change."""
     averaging: AveragingOptions = AveragingOptions()
@@ -62,6 +67,11 @@ class TrainingOptions(Options):
     """Seconds between checkpoints in the work folder."""
     tensorboard: str | None = None
     """Folder for TensorBoard logs; by default none are written."""
+
+    def with_rates(self, factor: float) -> Self:
+        """Return these options with all learning rates multiplied by `factor`."""
+        rates = {name: getattr(self, name) for name in ("rate", "word_rate", "bottleneck_rate", "head_rate")}
+        return self.model_copy(update={name: rate * factor for name, rate in rates.items() if rate is not None})
 
     @property
     def rates(self) -> dict[str, float]:

@@ -25,6 +25,7 @@ from longtail.nn.network import Network
 from longtail.nn.training.averaging import Averager
 from longtail.nn.training.batches import Plan, ahead
 from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save
+from longtail.nn.training.clipping import Clipper
 from longtail.nn.training.devices import (
     choose_device,
     choose_precision,
@@ -81,7 +82,7 @@ class Trainer:
             table.compiled = self.compiled
             table.exchange = Exchange() if self.n_ranks > 1 else None
         groups = network.groups(options.rates, options.decay)
-        self.optimizer = torch.optim.AdamW(groups, fused=True) if groups else None
+        self.optimizer = torch.optim.AdamW(groups, eps=options.epsilon, fused=True) if groups else None
         self.model = network
         if groups:
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
@@ -89,6 +90,7 @@ class Trainer:
         if groups and self.compiled and self.device.type == "cuda" and self.n_ranks == 1:
             self.graphs = Graphs(network.encoder, self.autocast)
         network.encode = self.graphs
+        self.clipper = Clipper(options, self.device)
         self.averager = Averager(network.trained(), options.averaging)
         self.at = Progressed(micro_batch=options.micro_batch or options.batch_size)
         self.best_weights: dict[str, Tensor] | None = None
@@ -219,12 +221,11 @@ class Trainer:
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
-            if options.clip_norm:
-                self.accelerator.clip_grad_norm_(self.network.parameters(), options.clip_norm)
+            self.clipper.clip(self.accelerator, self.network)
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
-        self.network.step(Step(rates, options.head_decay, options.decay, scale))
+        self.network.step(Step(rates, options.head_decay, options.decay, options.epsilon, scale))
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
@@ -299,7 +300,8 @@ class Trainer:
 
     def _kept(self) -> Kept:
         scaler = self.accelerator.scaler
-        return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights)
+        norms = self.clipper.recent
+        return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights, norms)
 
 
 def step_width(longest: int, compiled: bool) -> int:

@@ -1,0 +1,18 @@
+"""Who is told when kernels are compiled. Nothing is compiled, and numba is not imported, to listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_LISTENERS: list[tuple[Callable[[], None], Callable[[], None]]] = []
+
+
+def on_compile(started: Callable[[], None], ended: Callable[[], None]) -> None:
+    """Call `started` and `ended` around every compilation from now on."""
+    _LISTENERS.append((started, ended))
+
+
+def announce(begins: bool) -> None:
+    """Tell the listeners that a compilation begins or has ended."""
+    for started, ended in _LISTENERS:
+        (started if begins else ended)()
