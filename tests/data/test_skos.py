@@ -41,6 +41,15 @@ def test_names_come_in_the_wanted_language_or_the_next_best(thesaurus):
     assert read_skos(thesaurus, language="de").alternatives(0) == ["Köter", "cur"]
 
 
+def test_a_language_that_no_concept_has_a_name_in_is_told(thesaurus, caplog):
+    read_skos(thesaurus, language="fi")
+    read_skos(thesaurus, language="en-AU")  # a variety will do
+    assert [record.getMessage() for record in caplog.records] == [
+        "no concept has a name in the language 'fi', so names are in others: de (3), en-gb (1), en-us (1), fr (1); "
+        "choose one with `vocabulary.language`"
+    ]
+
+
 @pytest.mark.parametrize(
     ("ids", "wanted"),
     [("prefixed", ["gnd:1-2", "gnd:3", "gnd:4"]), ("local", ["1-2", "3", "4"]), ("notation", ["A", "A1", "A2"])],

@@ -2,8 +2,9 @@
 
     Source(splits: name -> batches)  ->  Dataset
 
-While reading, labels are numbered in the order of their first appearance in any split. At the end they are renumbered
-in the order of their ids, so that the order depends only on which labels there are.
+While reading, labels are numbered in the order of their first appearance in any split. At the end those that are names
+in the vocabulary get its ids, and all are renumbered in the order of their ids, so that the order depends only on which
+labels there are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.formats.batch import Source, Stream
+from longtail.data.matching import ids_in, log_concepts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.run.progress import SILENT, Progress
@@ -37,24 +39,25 @@ def assemble(
     Args:
         source: What a format's reader returned.
         name: The name of the data set.
-        vocabulary: Names the labels; it wins over names in the source.
+        vocabulary: Names the labels, and has the ids of those that are given as names; it wins over the source's own.
         facts: Where the data came from.
         progress: Is told how many texts are read.
     """
     number: dict[str, int] = {}
     read = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
     listed = source.labels.ids if source.labels is not None else []
-    ids = sorted({*number, *listed})
     known = [v for v in (vocabulary, source.labels, source.official, source.hierarchy) if v is not None]
-    labels = Vocabulary.of(ids).described_by(*known)
-    position = labels.position
-    moved = np.fromiter((position[label] for label in number), np.int64, len(number))
+    official = vocabulary if vocabulary is not None else source.official
+    id_of = ids_in(official if official is not None else source.labels, [*number, *listed])
+    labels = Vocabulary.of(sorted(set(id_of.values()))).described_by(*known)
+    moved = np.fromiter((labels.position[id_of[label]] for label in number), np.int64, len(number))
     n_features = max((part.features.shape[1] for part in read.values() if part.features is not None), default=0)
     splits = {split: part.finish(labels, moved, n_features) for split, part in read.items()}
-    official = vocabulary if vocabulary is not None else source.official
     if official is not None and source.hierarchy is not None:
         official = official.described_by(official, source.hierarchy)
     splits = {split: replace(part, official=official) for split, part in splits.items()}
+    if official is not None:
+        log_concepts(official, labels)
     return Dataset(name, splits, labels, dict(facts or {}), official)
 
 

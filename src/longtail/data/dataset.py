@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.inputs import LABELS, TEXT, LabelSets, Texts, as_labels, as_strings, as_table, labels_column
+from longtail.data.matching import NamedLabels, named_by
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
@@ -127,6 +128,18 @@ class Split:
         new_id = np.fromiter((vocabulary.position[label] for label in self.vocabulary.ids), np.int64)
         return replace(self, labels=self.labels.renumber(new_id, len(vocabulary)), vocabulary=vocabulary)
 
+    def named_by(self, official: Vocabulary) -> Split:
+        """With labels named as in an official vocabulary.
+
+        Labels stay in their order, unless some are given as names there: these become ids, and all are sorted.
+        """
+        return self.with_labels(named_by(official, self.vocabulary), official)
+
+    def with_labels(self, named: NamedLabels, official: Vocabulary) -> Split:
+        """With the labels that `longtail.data.matching.named_by` gave for those of this split."""
+        labels = self.labels.renumber(named.new_id, len(named.labels))
+        return replace(self, labels=labels, vocabulary=named.labels, official=official)
+
     def label_names(self, text: int) -> list[str]:
         """Names of the labels of one text."""
         return [self.vocabulary.names[label] for label in self.labels[text]]
@@ -216,10 +229,10 @@ class Dataset:
         return self.splits[name]
 
     def named_by(self, official: Vocabulary) -> Dataset:
-        """With labels named as in an official vocabulary; they stay in their order."""
-        named = self.vocabulary.described_by(official, self.vocabulary)
-        splits = {name: replace(split, vocabulary=named, official=official) for name, split in self.splits.items()}
-        return replace(self, splits=splits, vocabulary=named, official=official)
+        """With labels named as in an official vocabulary, as `Split.named_by` does."""
+        named = named_by(official, self.vocabulary)
+        splits = {name: split.with_labels(named, official) for name, split in self.splits.items()}
+        return replace(self, splits=splits, vocabulary=named.labels, official=official)
 
     def hold_out(self, share: float = 0.1, at_most: int = 4000, seed: int = 0) -> Dataset:
         """With min(at_most, share) of train as `dev`, by a seeded draw; a data set that has a dev is kept as it is."""
