@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from longtail.data.matching import ids_in, log_concepts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.run.progress import SILENT, Progress
+from longtail.sparse import checked_csr, sp
 from longtail.types import LabelMatrix
 
 
@@ -92,7 +94,9 @@ def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress
             advance(batch.texts.num_rows)
     if not tables:
         raise DataError(f"{stream.path} must hold at least one text, it is empty; remove it or fill it")
-    return _Part(_below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features))
+    return _Part(
+        _below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features, stream.path)
+    )
 
 
 def _numbered(labels: pa.Array, number: dict[str, int]) -> NDArray[np.int32]:
@@ -111,11 +115,10 @@ def _below(tables: list[pa.Table], not_texts: set[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _stacked(features: list[Any]) -> Any | None:
+def _stacked(features: list[Any], path: Path) -> Any | None:
     if features[0] is None:
         return None
-    import scipy.sparse as sp
-
+    features = [checked_csr(block, f"the features of {path}") for block in features]
     widest = max(block.shape[1] for block in features)
     for block in features:
         block.resize(block.shape[0], widest)

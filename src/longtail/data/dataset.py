@@ -26,6 +26,7 @@ from longtail.data.matching import NamedLabels, named_by
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
+from longtail.sparse import checked_csr
 from longtail.types import LabelMatrix
 
 __all__ = ["LABELS", "TEXT", "Dataset", "LabelSets", "Split", "Texts", "as_strings", "as_table"]
@@ -51,6 +52,10 @@ class Split:
     features: Any | None = None  # csr_matrix (n_texts, n_features) float32, where the data came with features
     official: Vocabulary | None = None
     """The whole vocabulary that labels are taken from, where it is known: a model keeps all of its labels."""
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            checked_csr(self.features, "features")
 
     @classmethod
     def of(cls, texts: Texts, labels: LabelSets | None = None, vocabulary: Vocabulary | None = None) -> Split:

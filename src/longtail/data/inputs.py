@@ -22,6 +22,7 @@ from longtail.data.arrow import string_array
 from longtail.data.matching import ids_in
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
+from longtail.sparse import checked_csr
 from longtail.types import LabelMatrix
 
 TEXT = "text"
@@ -288,7 +289,7 @@ def _entries(matrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     if not hasattr(matrix, "tocsr"):
         rows, columns = np.nonzero(matrix)
         return rows, columns, matrix[rows, columns]
-    entries = matrix.tocsr().tocoo()
+    entries = checked_csr(matrix, "an indicator matrix").tocoo()
     kept = entries.data != 0
     return entries.row[kept], entries.col[kept], entries.data[kept]
 
