@@ -76,7 +76,7 @@ def test_places_outside_a_list_of_entries_are_refused() -> None:
     [
         (np.ones((2, 2)), "must be a sparse matrix"),
         (sp.coo_array(np.ones(3)), "rows and columns"),
-        (sp.csr_matrix((1, 1 << 31)), "at most 2,147,483,647 columns"),
+        (sp.csr_matrix((1, 1 << 31)), "at most 134,217,728 columns, got 2,147,483,648; renumber them"),
         (sp.csr_matrix([[1e300]]), "below 3.4e38, got 1e+300 in row 0, column 0"),
         (sp.csr_matrix([[1j]]), "must hold numbers, got complex128"),
     ],

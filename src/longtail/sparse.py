@@ -26,8 +26,8 @@ else:
 
 __all__ = ["checked_csr", "sp"]
 
-MAX_COLUMNS = (1 << 31) - 1
-"""Kernels number columns with 32 bits."""
+MAX_COLUMNS = 1 << 27
+"""Training takes memory for each column, used or not: one far too large number in a file would fill it."""
 
 
 def checked_csr(matrix: Any, what: str) -> Any:
@@ -41,7 +41,7 @@ def checked_csr(matrix: Any, what: str) -> Any:
         raise DataError(f"{what} must be a sparse matrix with rows and columns, got {type(matrix).__name__}")
     n_rows, n_columns = matrix.shape
     if n_columns > MAX_COLUMNS:
-        raise DataError(f"{what} must have at most {MAX_COLUMNS:,} columns, got {n_columns:,}")
+        raise DataError(f"{what} must have at most {MAX_COLUMNS:,} columns, got {n_columns:,}; renumber them")
     if matrix.format in ("csr", "csc"):
         n_outer, n_inner = (n_rows, n_columns) if matrix.format == "csr" else (n_columns, n_rows)
         _check_pointers(matrix.indptr, n_outer, min(len(matrix.indices), len(matrix.data)), what)

@@ -52,7 +52,8 @@ def assemble(
     official = vocabulary if vocabulary is not None else source.official
     id_of = ids_in(official if official is not None else source.labels, [*number, *listed])
     labels = Vocabulary.of(sorted(set(id_of.values()))).described_by(*known)
-    moved = np.fromiter((labels.position[id_of[label]] for label in number), np.int64, len(number))
+    position = labels.position
+    moved = np.fromiter((position[id_of[label]] for label in number), np.int64, len(number))
     n_features = max((part.features.shape[1] for part in read.values() if part.features is not None), default=0)
     splits = {split: part.finish(labels, moved, n_features) for split, part in read.items()}
     if official is not None and source.hierarchy is not None:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from xml.parsers import expat
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError, MissingExtraError
+from longtail.notebook import shorten
 from longtail.run.log import LOG
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ SUFFIXES = {
 }  # fmt: skip
 """Suffixes, and rdflib's name of their syntax."""
 _N_LANGUAGES = 5
+_LONGEST_ENTITY = 300
+_BLOCK_BYTES = 4096
 
 
 def read_skos(
@@ -71,11 +76,40 @@ def _parse(path: Path) -> Graph:
     if syntax is None:
         raise DataError(f"a SKOS file must end in {', '.join(SUFFIXES)}, got {path.name}")
     try:
-        return rdflib.Graph().parse(str(path), format=syntax)
+        if syntax == "xml":
+            _check_entities(path)
+        return rdflib.Graph().parse(str(path.resolve()), format=syntax)  # a whole path is never taken for an address
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # rdflib's parsers have no error class in common
         raise DataError(f"{path} must be {syntax}: {' '.join(str(error).split())}") from error
+
+
+def _check_entities(path: Path) -> None:
+    """Raise if the file declares entities that grow when they are read; the abbreviations that ontologies use do not.
+
+    All declarations stand before the first element, so no more than that is read.
+    """
+    in_prolog = True
+
+    def check(name: str, is_parameter: bool, value: str | None, *_: str | None) -> None:
+        if is_parameter or value is None or "&" in value or len(value) > _LONGEST_ENTITY:
+            raise DataError(
+                f"{path}: an entity must stand for at most {_LONGEST_ENTITY} characters without further entities, "
+                f"'{shorten(name, 40)}' does not; write it out"
+            )
+
+    def end(*_: object) -> None:
+        nonlocal in_prolog
+        in_prolog = False
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler, parser.StartElementHandler = check, end
+    with open(path, "rb") as stream, suppress(expat.ExpatError):  # rdflib says what is wrong
+        while in_prolog and (block := stream.read(_BLOCK_BYTES)):
+            parser.Parse(block)
 
 
 def _check_language(graph: Graph, language: str) -> None:
