@@ -12,6 +12,7 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Live
 from rich.text import Text
 
+from longtail.cli.terminal import console as safe_console
 from longtail.run.progress import COMPILING, Advance
 
 
@@ -42,7 +43,7 @@ class Bars:
             BarColumn(18),
             _Amount(),
             TimeRemainingColumn(),
-            console=console or Console(stderr=True),
+            console=console or safe_console(stderr=True),
             transient=True,
         )
         self.line_after_s = line_after_s
