@@ -50,7 +50,7 @@ class SafeStream:
 def safe_streams() -> Iterator[None]:
     """Let what is written on standard output and standard error pass through a `SafeStream`."""
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(SafeStream, streams)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = map(SafeStream, streams)
     try:
         yield
     finally:

@@ -1,5 +1,5 @@
-import gzip
 import csv
+import gzip
 import string
 
 import pyarrow as pa

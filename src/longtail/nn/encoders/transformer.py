@@ -280,7 +280,6 @@ class Transformer(Encoder):
         return lambda states: (states * share[:, :, None].to(states.dtype)).sum(1)
 
 
-@contextmanager
 def _without_weights(config: Any, options: TransformerOptions) -> Any:
     """Return the `transformers` model of a config, with random weights; code that a config names is never run."""
     from transformers import AutoModel
@@ -292,6 +291,7 @@ def _without_weights(config: Any, options: TransformerOptions) -> Any:
         return build()
 
 
+@contextmanager
 def _same_when_recorded() -> Iterator[None]:
     """Avoid the mask that `transformers` 5.17 makes while a CUDA graph is recorded: it selects slower code."""
     if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
