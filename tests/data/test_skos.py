@@ -66,6 +66,14 @@ def test_entities_that_grow_or_read_files_are_refused(tmp_path, entities):
         read_skos(tmp_path / "t.rdf")
 
 
+def test_half_a_character_is_refused(tmp_path):
+    pytest.importorskip("rdflib")
+    name = "<http://www.w3.org/2004/02/skos/core#prefLabel>"
+    (tmp_path / "t.nt").write_text(f'<http://e/1> {name} "\\ud800dog"@en .\n')
+    with pytest.raises(DataError, match="half of a surrogate pair"):
+        read_skos(tmp_path / "t.nt")
+
+
 def test_entities_that_abbreviate_addresses_are_read(tmp_path):
     pytest.importorskip("rdflib")
     text = RDF.format(entities='<!ENTITY gnd "https://example.org/gnd/">', about="&gnd;", name="dog")

@@ -63,6 +63,8 @@ def read_skos(
         raise DataError(f"{path} must hold SKOS concepts with preferred labels, found none")
     try:
         return Vocabulary.of(sorted(id_of.values()), names, alternatives, parents)
+    except UnicodeEncodeError as error:
+        raise DataError(f"{path} must hold whole characters, got half of a surrogate pair: {error}") from error
     except DataError as error:
         raise DataError(f"{path}: {error}; choose other ids than '{ids}'") from error
 
