@@ -70,6 +70,31 @@ def test_weights_of_another_shape_are_refused(copied: Path) -> None:
         create(copied)
 
 
+def test_code_that_comes_with_an_encoder_is_never_run_and_nobody_is_asked(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> str:
+        (tmp_path / "asked").touch()
+        return "y"
+
+    monkeypatch.setattr("builtins.input", asked)
+    (copied / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    config = json.loads((copied / "config.json").read_text())
+    maps = {name: "evil.Evil" for name in ("AutoConfig", "AutoModel")} | {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}
+    for kind in (config["model_type"], "evil"):
+        (copied / "config.json").write_text(json.dumps({**config, "model_type": kind, "auto_map": maps}))
+        settings = json.loads((copied / "tokenizer_config.json").read_text())
+        settings |= {"auto_map": maps, "tokenizer_class": "Evil" if kind == "evil" else settings["tokenizer_class"]}
+        (copied / "tokenizer_config.json").write_text(json.dumps(settings))
+        if kind == "evil":
+            with pytest.raises(ConfigError, match=r"encoder\.model: .*copied cannot be read"):
+                create(copied)
+        else:
+            create(copied)
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "asked").exists()
+
+
 def test_a_config_that_is_no_config_is_refused(copied: Path) -> None:
     (copied / "config.json").write_text("{")
     with pytest.raises(ConfigError, match=r"encoder\.model: .*copied cannot be read"):
