@@ -258,26 +258,6 @@ def test_counts_as_costs_pull_texts_to_the_clusters_of_many_of_their_labels() ->
         assert copies.bias[0] == pytest.approx(counted.bias[cluster], abs=2e-3)
 
 
-def test_text_costs_reach_the_solver() -> None:
-    features, labels = problem()
-    costs = np.ones(N_TEXTS, np.float32)
-    costs[30:] = 0
-    flat = LabelIndex.flat(N_LABELS)
-    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0, "cost_decay": 0.0}
-    weighted = fit_tree(
-        Rows.of(features),
-        labels,
-        flat,
-        matcher=SolverOptions(),
-        ranker=RankerOptions(**strict),
-        search=BeamOptions(),
-        run=ONE,
-        text_costs=costs,
-    )
-    half = train(flat, given=(features[:30], labels.take(np.arange(30))), **strict)
-    np.testing.assert_allclose(weighted.layers[0].bias, half.layers[0].bias, atol=2e-3)
-
-
 def test_the_automatic_decay_falls_with_the_terms_of_a_text() -> None:
     """0.9 · t^−0.4, and never above a half."""
     flat = LabelIndex.flat(2)

@@ -92,19 +92,15 @@ def fit_tree(
     search: BeamOptions,
     seed: int = 0,
     run: Run | None = None,
-    text_costs: NDArray[np.float32] | None = None,
     stage_work: int = STAGE_WORK,
 ) -> LinearTree:
-    """Train the matcher level by level, then the ranker.
-
-    `text_costs` (n_texts,) multiply both costs of a text; `stage_work` is as in `fit_layer`.
-    """
+    """Train the matcher level by level, then the ranker; `stage_work` is as in `fit_layer`."""
     run = run or Run()
     layers: list[Layer] = []
     levels, targets = index.levels(), index.targets(labels)
     for number, (level, members) in enumerate(zip(levels[:-1], targets, strict=False)):
         counts = index.counts(labels, number) if matcher.count_costs else None
-        examples = Examples.of(members, level, everyone=number == 0, counts=counts, text_costs=text_costs)
+        examples = Examples.of(members, level, everyone=number == 0, counts=counts)
         name = f"cluster weights {number + 1}"
         layers.append(
             fit_layer(features, level, examples, matcher, seed=seed, run=run, name=name, stage_work=stage_work)
@@ -119,7 +115,6 @@ def fit_tree(
         ranker,
         seed=seed,
         run=run,
-        text_costs=text_costs,
         stage_work=stage_work,
     )
     return LinearTree((*layers, last))
