@@ -82,7 +82,6 @@ class AttentionXMLOptions(MemberOptions):
 class AttentionXML(EnsembleMethod[ClusteredTagger]):
     """A BiLSTM with label-wise attention, over all labels or down a tree of them; best on a GPU."""
 
-    name = "attentionxml"
     options_class = AttentionXMLOptions
     precisions = ("auto", "fp32", "bf16")
     text_options = ("encoder",)

@@ -45,7 +45,6 @@ class FastTextOptions(DenseOptions):
 class FastText(DenseMethod):
     """Summed word vectors with every label on top; fast on a CPU."""
 
-    name = "fasttext"
     options_class = FastTextOptions
 
     if TYPE_CHECKING:

@@ -81,7 +81,6 @@ class LightXMLOptions(MemberOptions):
 class LightXML(EnsembleMethod[ClusteredTagger]):
     """A transformer with all labels, or a shortlist of them, on top; best on a GPU."""
 
-    name = "lightxml"
     options_class = LightXMLOptions
     precisions = PRECISIONS
     text_options = ("encoders",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -23,15 +23,16 @@ from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import BeamOptions, LinearTree, fit_tree
+from longtail.linear.tree import BeamOptions, LinearTree, TreeMember, fit_tree
 from longtail.methods.base import METHODS, ResourceEstimate
-from longtail.methods.members import EnsembleMethod, MemberOptions
+from longtail.methods.members import FeatureEnsemble, MemberOptions
 from longtail.nn.encoders.base import AnyEncoderOptions, EncoderOptions
 from longtail.nn.encoders.transformer import TransformerOptions
+from longtail.nn.heads.base import NoHead
 from longtail.nn.resolutions import FineTuningOptions, Resolutions
 from longtail.nn.resources import text_width
-from longtail.nn.vector_tree import VectorTree
-from longtail.persist import Folder, FolderWriter
+from longtail.nn.tagger import Tagger
+from longtail.persist import Folder
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.display import Display
 from longtail.scores.step import ScoreStep
@@ -72,10 +73,9 @@ class XRTransformerOptions(MemberOptions):
 
 
 @METHODS.register("xr-transformer")
-class XRTransformer(EnsembleMethod[VectorTree]):
+class XRTransformer(FeatureEnsemble[TreeMember]):
     """A transformer fine-tuned from coarse to fine clusters, and a linear tree on TF-IDF and its vectors."""
 
-    name = "xr-transformer"
     options_class = XRTransformerOptions
     precisions = PRECISIONS
     text_options = ("features", "encoders")
@@ -87,10 +87,7 @@ class XRTransformer(EnsembleMethod[VectorTree]):
     def _plans(self) -> Iterable[tuple[EncoderOptions, int]]:
         return product(self.options.encoders, self.options.seeds)
 
-    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
-        self.features_, _ = texts.fit_features(split, self.options.features, run)
-
-    def _fit_member(self, plan: tuple[EncoderOptions, int], split: Split, texts: TextReadings, run: Run) -> VectorTree:
+    def _fit_member(self, plan: tuple[EncoderOptions, int], split: Split, texts: TextReadings, run: Run) -> TreeMember:
         options: XRTransformerOptions = self.options
         encoder_options, seed = plan
         rows, sources = texts.rows(self.features_, run), Sources(self.features_.of_names)
@@ -100,7 +97,12 @@ class XRTransformer(EnsembleMethod[VectorTree]):
         vectors = run.stages.arrays("vectors", lambda: {"vectors": encoder.vectors(texts, run)})[0]["vectors"]
         joined = with_embeddings(rows, np.asarray(vectors), options.embedding_weight)
         tree = self._fit_tree(joined, split, seed, run.within("final"))
-        return VectorTree(encoder, tree, self.features_, options.embedding_weight, options.search)
+        return self._member(encoder, tree)
+
+    def _member(self, encoder: Tagger, tree: LinearTree) -> TreeMember:
+        options: XRTransformerOptions = self.options
+        weight = options.embedding_weight
+        return TreeMember(tree, self.features_, options.search, encoder=encoder, vector_weight=weight)
 
     def _fit_tree(self, rows: Rows, split: Split, seed: int, run: Run) -> LinearTree:
         """Cluster the labels by these rows and train their classifiers."""
@@ -112,19 +114,9 @@ class XRTransformer(EnsembleMethod[VectorTree]):
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))
 
-    def _save_prepared(self, writer: FolderWriter) -> None:
-        self.features_.save(writer, "features")
-
-    def _open_prepared(self, folder: Folder) -> None:
-        self.features_ = TextFeatures.load(folder, "features")
-
-    def _open_member(self, plan: tuple[EncoderOptions, int], folder: Folder, name: str) -> VectorTree:
-        weight, search = self.options.embedding_weight, self.options.search
-        return VectorTree.load(folder, name, features=self.features_, vector_weight=weight, search=search)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the number of features and the facts of the encoders."""
-        return {"n_features": self.features_.n_features, **super().describe()}
+    def _open_member(self, plan: tuple[EncoderOptions, int], folder: Folder, name: str) -> TreeMember:
+        encoder = Tagger.load(folder, name, lambda width: NoHead())
+        return self._member(encoder, LinearTree.load(folder, name))
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the linear classifiers are timed without text vectors."""

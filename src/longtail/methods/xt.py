@@ -68,7 +68,6 @@ class XTOptions(NetworkOptions):
 class XT(NetworkMethod):
     """Summed word vectors with a label tree on top; fast on a CPU, for many labels."""
 
-    name = "xt"
     options_class = XTOptions
     advice = Advice("encoder", "encoder.vectors.width")
 
