@@ -28,12 +28,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, working_dtype
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, as_scores, with_gradients, working_dtype
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
@@ -191,7 +190,7 @@ class Labelwise(Head):
     def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
         """Return scores and places of the k best labels; `inputs` as for `loss`."""
         logs, places = self.ranked(inputs, k)
-        return logs.exp().masked_fill(places < 0, -torch.inf), places
+        return as_scores(logs, places), places
 
     @torch.no_grad()
     def ranked(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
@@ -266,26 +265,6 @@ class Labelwise(Head):
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the head."""
         return {"n_labels": self.n_labels, "n_weights": sum(part.numel() for part in self._by_row().values())}
-
-
-def with_gradients(value: Tensor, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
-    """Return `value` as a loss whose gradients by `leaves` are `gradients`, whatever the value is."""
-    loss: Tensor = _WithGradients.apply(value, gradients, *leaves)  # type: ignore[no-untyped-call]
-    return loss
-
-
-class _WithGradients(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *leaves: Tensor) -> Tensor:
-        ctx.save_for_backward(*gradients)
-        ctx.kinds = [leaf.dtype for leaf in leaves]
-        return value.clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upper: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(ctx.saved_tensors, ctx.kinds, strict=True)
-        return None, None, *((gradient * upper).to(kind) for gradient, kind in pairs)
 
 
 def _hits(chunk: Chunk) -> Tensor:
