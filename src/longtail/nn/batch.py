@@ -12,7 +12,7 @@ The ids of targets are also kept on the host, so that computing shapes and split
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,8 +21,6 @@ from torch import Tensor
 
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
-
-T = TypeVar("T")
 
 _LEAST_SCOPE = 64
 """The smallest width of a scope."""
@@ -165,18 +163,18 @@ class Batch:
 
     def part(self, start: int, stop: int) -> Batch:
         """Return the texts `start` to `stop` of a batch on the host."""
-        rows = {name: tensor[start:stop] for name, tensor in self._all(Tensor)}
+        rows: dict[str, Any] = {name: tensor[start:stop] for name, tensor in self._all(Tensor)}
         if self.edges is not None:
             ptr = self.edges[start : stop + 1]
             rows |= _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple)
         return replace(self, **rows, **{name: pairs.part(start, stop) for name, pairs in self._all(Targets)})
 
-    def _all(self, kind: type[T]) -> list[tuple[str, T]]:
+    def _all(self, kind: type) -> list[tuple[str, Any]]:
         """Return the fields that hold something of a kind."""
         return [(name, value) for name, value in vars(self).items() if isinstance(value, kind)]
 
 
-def _packed(ids: Tensor, ptr: Tensor, multiple: int) -> dict[str, Tensor]:
+def _packed(ids: Tensor, ptr: Tensor, multiple: int) -> dict[str, Any]:
     """Return `ids` and `edges` of packed texts, padded at their end to a multiple of ids, by at least one."""
     n_ids = (len(ids) // multiple + 1) * multiple
     filled = torch.nn.functional.pad(ids, (0, n_ids - len(ids)))

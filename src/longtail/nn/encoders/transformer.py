@@ -141,16 +141,14 @@ class Transformer(Encoder):
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
         """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
-        from transformers import AutoConfig, AutoModel
+        from transformers import AutoConfig
 
         saved = dict(facts["config"])
         with quiet():
             config = AutoConfig.for_model(saved.pop("model_type"), **saved)
-            try:
-                model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
-            except TypeError:
-                model = AutoModel.from_config(config)
-        return cls(model, Pieces.load(folder, f"{name}-tokeniser"), options, facts["origin"])
+            encoder = cls.from_config(config, options, Pieces.load(folder, f"{name}-tokeniser"))
+        encoder.origin = facts["origin"]
+        return encoder
 
     @classmethod
     def from_config(cls, config: Any, options: TransformerOptions, tokeniser: Any) -> Self:
@@ -159,7 +157,7 @@ class Transformer(Encoder):
 
         try:
             model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
-        except TypeError:
+        except TypeError:  # architectures without a pooler refuse the option
             model = AutoModel.from_config(config)
         return cls(model, tokeniser, options, {"name": "random weights", "source": "a config"})
 

@@ -97,17 +97,20 @@ class Head(nn.Module):
     reads_clusters: ClassVar[bool] = False
     """Whether `top_k` needs `HeadInputs.clusters`, and training needs `fix_candidates`."""
 
+    built_from: ClassVar[str] = "n_labels"
+    """The field of a `LabelSpace` that the head is made from."""
+
     n_labels: int
     order: NDArray[np.int64] | None = None
     """(n_places,) label at each place, −1 for padding; None if places are the labels."""
 
     @classmethod
-    @abstractmethod
     def create(cls, width: int, labels: LabelSpace, options: Any | None = None) -> Self:
         """Return a new head for text vectors (or token states) of `width` numbers.
 
         `options` are of `options_class`; None means the defaults.
         """
+        return cls(width, required(getattr(labels, cls.built_from), cls.built_from), options)
 
     @abstractmethod
     def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, as_scores, with_gradients, working_dtype
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, as_scores, with_gradients, working_dtype
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
@@ -127,11 +127,6 @@ class Labelwise(Head):
         self.rows = nn.Parameter(torch.empty(n_rows, width).uniform_(-bound, bound))
         self.outputs = nn.Parameter(torch.zeros(n_rows, widths[-1])) if self.options.own_output else None
         self.bias = nn.Parameter(torch.zeros(n_rows)) if self.options.prior else None
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: LabelwiseOptions | None = None) -> Labelwise:
-        """Return a new head for token states of `width` numbers."""
-        return cls(width, labels.n_labels, options)
 
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Start biases from how frequent the labels are."""

@@ -27,7 +27,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import HEADS, HeadInputs, LabelSpace, best_first, required
+from longtail.nn.heads.base import HEADS, HeadInputs, best_first
 from longtail.nn.heads.candidates import Candidates, choose, hits_of
 from longtail.nn.heads.labelwise import Chunk, Labelwise, LabelwiseOptions
 from longtail.nn.heads.shortlist import cluster_slots, cluster_targets
@@ -38,6 +38,7 @@ from longtail.types import LabelMatrix
 class LabelwiseWithin(Labelwise):
     """Scores the labels of given clusters, each with its own attention."""
 
+    built_from = "index"
     reads_clusters = True
 
     order: NDArray[np.int64]
@@ -51,11 +52,6 @@ class LabelwiseWithin(Labelwise):
         self.n_clusters, self.size = slots.shape
         self.register_buffer("labels", torch.from_numpy(self.order), persistent=False)
         self.fixed: NDArray[Any] | None = None
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: LabelwiseOptions | None = None) -> LabelwiseWithin:
-        """Return a new head for token states of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def fix_candidates(self, clusters: NDArray[Any]) -> None:
         """Set the clusters (n_texts, n) of each training text, best first; −1 where there are fewer."""

@@ -37,11 +37,9 @@ from longtail.nn.heads.base import (
     HEADS,
     Head,
     HeadInputs,
-    LabelSpace,
     Step,
     as_scores,
     best_first,
-    required,
     with_gradients,
     working_dtype,
 )
@@ -86,6 +84,7 @@ class ShortlistOptions(Options):
 class Shortlist(Head):
     """Recall over clusters and ranking inside the best of them."""
 
+    built_from = "index"
     options_class = ShortlistOptions
 
     order: NDArray[np.int64]
@@ -116,11 +115,6 @@ class Shortlist(Head):
         self.works: dict[str, list[RowWork]]
         self.forget()
         self.fixed: NDArray[Any] | None = None
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: ShortlistOptions | None = None) -> Shortlist:
-        """Return a new head for text vectors of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def start_from(self, recall: Head) -> None:
         """Take over the weights of a trained dense head over the same clusters as the recall of this one."""

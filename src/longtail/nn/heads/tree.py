@@ -28,11 +28,9 @@ from longtail.nn.heads.base import (
     HEADS,
     Head,
     HeadInputs,
-    LabelSpace,
     Step,
     as_scores,
     best_first,
-    required,
     with_gradients,
 )
 from longtail.nn.rows import RowTable, Touches
@@ -61,6 +59,7 @@ class TreeHeadOptions(Options):
 class Tree(Head):
     """One row of weights per node."""
 
+    built_from = "index"
     options_class = TreeHeadOptions
 
     offsets: Tensor
@@ -74,11 +73,6 @@ class Tree(Head):
             self.register_buffer(f"level_{number}", torch.from_numpy(level), persistent=False)
         offsets = np.append(np.where(self.tree.only, np.inf, 0), -np.inf).astype(np.float32)
         self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: TreeHeadOptions | None = None) -> Tree:
-        """Return a new head for text vectors of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Start biases from how often each node is right where its parent is."""
