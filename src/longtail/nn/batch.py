@@ -157,7 +157,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Return a copy on a device, without waiting for it."""
-        moved = {name: on_device(tensor, device) for name, tensor in self._all(Tensor)}
+        moved: dict[str, Any] = {name: on_device(tensor, device) for name, tensor in self._all(Tensor)}
         moved |= {name: ids.long() for name, ids in moved.items() if name in ("ids", "scope")}
         return replace(self, **moved, **{name: pairs.to(device) for name, pairs in self._all(Targets)})
 
