@@ -24,7 +24,7 @@ from longtail.data.formats import FORMATS, find_format
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
-from longtail.labels.vectors import LABEL_VECTORS, Sources, VectorOptions, label_vectors
+from longtail.labels.vectors import LABEL_VECTORS, LabelInputs, Sources, VectorOptions, label_vectors
 from longtail.nn.batch import Targets
 from longtail.nn.encoders.base import ENCODERS as ENCODER_REGISTRY
 from longtail.nn.encoders.base import Encoder
@@ -502,7 +502,7 @@ def vectors_of(kind: str, seed: int = 0, n_texts: int = 20) -> Any:
     rows = Rows.of(sp.random(n_texts, 15, 0.4, "csr", np.float32, random_state=0))
     labels = LabelMatrix.from_lists([[i % 4, (i + 1) % 4] for i in range(n_texts)], 6)
     split = Split(as_table([""] * n_texts), labels, VOCABULARY)
-    return label_vectors(rows, split, VectorOptions(kinds=(kind,), n_components=4), seed=seed, run=ONE, sources=SOURCES)
+    return label_vectors(LabelInputs(rows, split, seed, ONE, SOURCES), VectorOptions(kinds=(kind,), n_components=4))
 
 
 @pytest.mark.parametrize("kind", VECTORS)

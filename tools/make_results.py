@@ -105,6 +105,7 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> Iterable[str]:
 
 
 def read_results(name: str) -> Any:
+    """Return the results of a benchmark."""
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 

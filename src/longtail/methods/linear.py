@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import Field
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
@@ -74,8 +74,8 @@ class Linear(FeatureEnsemble[TreeMember]):
         options: LinearOptions = self.options
         vectors, seed = plan
         rows = texts.rows(self.features_, run)
-        sources = Sources(self.features_.of_names)
-        index = cluster_labels(rows, split, vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, Sources(self.features_.of_names))
+        index = cluster_labels(inputs, vectors, options.tree)
         matcher, ranker, search = options.matcher, options.ranker, options.search
         tree = fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
         shares = ClusterShares.of(split.labels, index, vectors, seed)

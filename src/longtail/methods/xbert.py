@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.recall import Recall
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions, label_vectors
@@ -96,13 +96,13 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
         rows, seed = texts.rows(self.features_, run), plan.seed
         encoder = texts.once("sentence encoder", lambda: SentenceEncoder(options.sentence_model, run=run))
         sources = Sources(self.features_.of_names, encoder, encoder.of_texts)
-        index = cluster_labels(rows, split, plan.vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, sources)
+        index = cluster_labels(inputs, plan.vectors, options.tree)
         shares = ClusterShares.of(split.labels, index, plan.vectors, seed)
         matcher = Matcher(plan.recall, options.matcher)
         recall = matcher.fit(texts, rows, split.labels, index, seed=seed, run=run)
         if options.ranking == "similarity":  # to the mean TF-IDF of a label's texts, whatever labels are clustered by
-            pifa = label_vectors(rows, split, VectorOptions(), seed=seed, run=run, sources=sources)
-            return self._member(recall, similarity_ranker(pifa, index), shares)
+            return self._member(recall, similarity_ranker(label_vectors(inputs, VectorOptions()), index), shares)
         hard, joined, clusters = options.ranker.negatives == "matcher", rows, None
         if hard or options.embedding_weight:
             n_recalled = options.ranker.n_recalled_of(index.n_clusters, split.labels)

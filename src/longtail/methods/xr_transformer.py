@@ -16,7 +16,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.kernels.rows import Rows
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.model_labels import with_seen_labels
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
@@ -90,8 +90,9 @@ class XRTransformer(FeatureEnsemble[TreeMember]):
     def _fit_member(self, plan: tuple[EncoderOptions, int], split: Split, texts: TextReadings, run: Run) -> TreeMember:
         options: XRTransformerOptions = self.options
         encoder_options, seed = plan
-        rows, sources = texts.rows(self.features_, run), Sources(self.features_.of_names)
-        index = cluster_labels(rows, split, options.vectors, options.tree, seed=seed, run=run, sources=sources)
+        rows = texts.rows(self.features_, run)
+        inputs = LabelInputs(rows, split, seed, run, Sources(self.features_.of_names))
+        index = cluster_labels(inputs, options.vectors, options.tree)
         levels = Resolutions(index.below(options.first_clusters), options.fine_tuning)
         encoder = levels.fit(texts, split.labels, encoder_options, seed=seed, run=run)
         vectors = run.stages.arrays("vectors", lambda: {"vectors": encoder.vectors(texts, run)})[0]["vectors"]
@@ -107,7 +108,7 @@ class XRTransformer(FeatureEnsemble[TreeMember]):
     def _fit_tree(self, rows: Rows, split: Split, seed: int, run: Run) -> LinearTree:
         """Cluster the labels by these rows and train their classifiers."""
         options: XRTransformerOptions = self.options
-        index = cluster_labels(rows, split, options.vectors, options.final_tree, seed=seed, run=run)
+        index = cluster_labels(LabelInputs(rows, split, seed, run), options.vectors, options.final_tree)
         matcher, ranker, search = options.matcher, options.ranker, options.search
         return fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
 
