@@ -87,8 +87,8 @@ class Linear(FeatureEnsemble[TreeMember]):
     def _save_prepared(self, writer: FolderWriter) -> None:
         super()._save_prepared(writer)
         writer.manifest["n_levels"] = [len(member.tree.layers) for member in self.members_]
-        clusters = {f"member-{number}": member.shares.texts_per_cluster for number, member in enumerate(self.members_)}
-        writer.arrays("clusters", clusters)
+        shares = {f"member-{number}": member.shares for number, member in enumerate(self.members_) if member.shares}
+        writer.arrays("clusters", {name: share.texts_per_cluster for name, share in shares.items()})
 
     def _open_member(self, plan: tuple[VectorOptions, int], folder: Folder, name: str) -> TreeMember:
         vectors, seed = plan
