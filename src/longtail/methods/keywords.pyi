@@ -443,8 +443,8 @@ class WordKeywords(TypedDict, total=False):
     min_df: int | Literal["auto"]
 
 class WordPointKeywords(TypedDict, total=False):
-    kind: Literal["words"]
     tokens: TokenKeywords | TokenOptions
+    kind: Literal["words"]
     words: WordKeywords | WordOptions
     vectors: WordVectorKeywords | WordVectorOptions
 

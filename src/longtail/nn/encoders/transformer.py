@@ -147,8 +147,9 @@ class Transformer(Encoder):
         saved = dict(facts["config"])
         with quiet():
             config = AutoConfig.for_model(saved.pop("model_type"), **saved)
-            model = _without_weights(config, options)
-        return cls(model, Pieces.load(folder, f"{name}-tokeniser"), options, facts["origin"])
+            encoder = cls.from_config(config, options, Pieces.load(folder, f"{name}-tokeniser"))
+        encoder.origin = facts["origin"]
+        return encoder
 
     @classmethod
     def from_config(cls, config: Any, options: TransformerOptions, tokeniser: Any) -> Self:
