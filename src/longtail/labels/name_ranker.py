@@ -1,17 +1,17 @@
 """How likely a label fits a text in which its name occurs: logistic regression on facts about the match.
 
-    features(matches, table)   ->  (n_matched, n_features) float32, the same for labels with and without training texts
-    NameRanker.fit(…)          ->  two rankers: of labels with training texts, which also have features of the label, and
-                                   of those without; this one learns from the same matches with such features hidden
-    ranker.probabilities(…)    ->  (n_matched,) float32
+    features(matches, table, …)    ->  (n_matched, n_features) float32, which all labels have
+    NameRanker.fit(…)              ->  two rankers: of labels with training texts, which have features of the label
+                                       besides, and of labels without; this one learns from the same matches without them
+    ranker.probabilities(matches)  ->  (n_matched,) float32
 
 The features are those of Annif's MLLM and some more: how often and where a name occurs, how long and how ambiguous it is,
-whether it is preferred, how rare. Counts of a label leave out the text that is learned from: no assignment explains itself.
+whether it is preferred, how rare. Counts of labels and names are those of other texts: no assignment explains itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,7 @@ FEATURES = (
 )
 """What all labels have, in the order of `features`."""
 LABEL_FEATURES = ("logit of precision", "log right matches", "log share of texts", "log matches")
+"""What labels with training texts have besides, in the order of `label_features`."""
 _PRIOR_MATCHES = 2.0
 """A label's precision begins as if so many matches had been as good as all others."""
 _STEPS = 30
@@ -80,25 +81,28 @@ Counts = Mapping[str, NDArray[Any]]
 
 def count_matches(table: NameTable, split: Split, run: Run) -> Counts:
     """Return the counts of training texts."""
-    by_label = [np.zeros(table.n_labels, np.int64) for _ in range(2)]
-    by_name = np.zeros(table.n_names, np.int64)
+    counts: dict[str, NDArray[Any]] = {"texts": split.labels.texts_per_label()}
     with run.progress.step("names", len(split), "texts") as advance:
         for start in range(0, len(split), SPAN_TEXTS):
             texts = split.texts.slice(start, SPAN_TEXTS)
-            matches = table.match(texts)
-            right = right_matches(matches, split.labels.take(np.arange(start, start + len(texts))))
-            for counts, some in zip(by_label, (matches.labels, matches.labels[right]), strict=True):
-                counts += np.bincount(some, minlength=table.n_labels)
-            by_name += np.bincount(matches.names_once(), minlength=table.n_names)
+            labels = split.labels.take(np.arange(start, start + len(texts)))
+            some = _counts(table, table.match(texts), labels)
+            counts |= {name: counts[name] + some[name] if name in counts else some[name] for name in some}
             advance(len(texts))
-    texts_per_label = split.labels.texts_per_label()
-    return {"texts": texts_per_label, "matches": by_label[0], "hits": by_label[1], "names": by_name}
+    return counts
 
 
-def features(
-    matches: NameMatches, table: NameTable, counts: Counts, n_texts: int, left_out: int
-) -> NDArray[np.float32]:
-    """Return the features that all labels have; `left_out` is 1 where the texts themselves are among the `n_texts`."""
+def _counts(table: NameTable, matches: NameMatches, labels: LabelMatrix) -> Counts:
+    right = matches.labels[right_matches(matches, labels)]
+    return {
+        "matches": np.bincount(matches.labels, minlength=table.n_labels),
+        "hits": np.bincount(right, minlength=table.n_labels),
+        "names": np.bincount(matches.names_once(), minlength=table.n_names),
+    }
+
+
+def features(matches: NameMatches, table: NameTable, counts: Counts, n_texts: int) -> NDArray[np.float32]:
+    """Return the features that all labels have."""
     stats, text = matches.stats, matches.texts()
     per_text = np.diff(matches.indptr)
     matched = per_text > 0
@@ -106,7 +110,7 @@ def features(
     most[matched] = np.maximum.reduceat(stats[:, COUNT], matches.indptr[:-1][matched]) if matched.any() else 1
     length = np.maximum(matches.n_words, 1)[text]
     first_language = matches.languages[text] == 0
-    with_name = np.maximum(counts["names"][matches.names] - left_out, 0)
+    with_name = counts["names"][matches.names]
     columns = (
         np.log1p(stats[:, COUNT]),
         np.log1p(stats[:, FREE]),
@@ -149,26 +153,34 @@ class NameRanker:
     n_texts: int
 
     @classmethod
-    def fit(cls, table: NameTable, counts: Counts, some: NameMatches, labels: LabelMatrix, n_texts: int) -> NameRanker:
-        """Learn from the matches of some of the training texts, whose labels these are.
+    def fit(
+        cls, table: NameTable, counts: Counts, n_texts: int, groups: Iterable[tuple[NameMatches, LabelMatrix]]
+    ) -> NameRanker:
+        """Learn from the matches of groups of training texts and their labels.
 
-        A match of a frequent label weighs less than one of a rare label, by the root of its texts: labels without texts
-        are like rare ones.
+        A group's features come from the counts of all other texts. A match of a frequent label weighs less than one of
+        a rare label, by the root of its texts: labels without texts are like rare ones.
         """
-        right = right_matches(some, labels)
-        known = counts["texts"][some.labels]
-        common = features(some, table, counts, n_texts, left_out=1)
-        untrained = cls(np.empty(0), np.empty(0), counts, n_texts)
-        of_labels = untrained._label_features(some.labels, right, left_out=1)
-        seen = known - right > 0
-        weights = _logistic(np.concatenate([common, of_labels], axis=1)[seen], right[seen], known[seen] ** -0.5)
-        seen = known > 0
-        return cls(weights, _logistic(common[seen], right[seen], known[seen] ** -0.5), counts, n_texts)
+        rows = []
+        for matches, labels in groups:
+            some = {**_counts(table, matches, labels), "texts": labels.texts_per_label()}
+            others = {name: counts[name] - some[name] for name in some}
+            n_others = n_texts - labels.n_texts
+            common = features(matches, table, others, n_others)
+            of_labels = label_features(matches.labels, others, n_others)
+            known = counts["texts"][matches.labels]
+            right = right_matches(matches, labels)
+            rows.append((common, of_labels, right, known, others["texts"][matches.labels] > 0))
+        common, of_labels, right, known, seen = (np.concatenate(column) for column in zip(*rows, strict=True))
+        weight = 1 / np.sqrt(np.maximum(known, 1))
+        new = _logistic(common[known > 0], right[known > 0], weight[known > 0])
+        both = np.concatenate([common[seen], of_labels[seen]], axis=1)
+        return cls(_logistic(both, right[seen], weight[seen]), new, counts, n_texts)
 
     def probabilities(self, matches: NameMatches, table: NameTable) -> NDArray[np.float32]:
         """Return how likely each match is right."""
-        common = features(matches, table, self.counts, self.n_texts, left_out=0)
-        of_labels = self._label_features(matches.labels, np.zeros(len(matches.labels), bool), left_out=0)
+        common = features(matches, table, self.counts, self.n_texts)
+        of_labels = label_features(matches.labels, self.counts, self.n_texts)
         n = common.shape[1]
         margins = common @ self.weights[:n] + of_labels @ self.weights[n:-1] + self.weights[-1]
         new = common @ self.new_weights[:-1] + self.new_weights[-1]
@@ -187,19 +199,19 @@ class NameRanker:
         counts = {name: arrays[f"counts.{name}"] for name in ("texts", "matches", "hits", "names")}
         return cls(arrays["weights"], arrays["new_weights"], counts, int(arrays["n_texts"][0]))
 
-    def _label_features(self, labels: NDArray[Any], right: NDArray[np.bool_], left_out: int) -> NDArray[np.float32]:
-        """Return (n_matched, n_label_features), without what the text itself adds to the counts."""
-        counts, total = self.counts, max(int(self.counts["matches"].sum()), 1)
-        share = (counts["hits"].sum() + 0.5) / (total + 1)
-        hits, matches = counts["hits"][labels] - right, counts["matches"][labels] - left_out
-        precision = (hits + _PRIOR_MATCHES * share) / (matches + _PRIOR_MATCHES)
-        columns = (
-            np.log(precision / (1 - precision)),
-            np.log1p(hits),
-            np.log((counts["texts"][labels] - right + 0.5) / (self.n_texts + 1)),
-            np.log1p(matches),
-        )
-        return np.stack(columns, axis=1).astype(np.float32)
+
+def label_features(labels: NDArray[Any], counts: Counts, n_texts: int) -> NDArray[np.float32]:
+    """Return the features of labels with training texts, (n_matched, n_label_features)."""
+    share = (counts["hits"].sum() + 0.5) / (counts["matches"].sum() + 1)
+    hits, matches = counts["hits"][labels], counts["matches"][labels]
+    precision = (hits + _PRIOR_MATCHES * share) / (matches + _PRIOR_MATCHES)
+    columns = (
+        np.log(precision / (1 - precision)),
+        np.log1p(hits),
+        np.log((counts["texts"][labels] + 0.5) / (n_texts + 1)),
+        np.log1p(matches),
+    )
+    return np.stack(columns, axis=1).astype(np.float32)
 
 
 def right_matches(matches: NameMatches, labels: LabelMatrix) -> NDArray[np.bool_]:

@@ -23,6 +23,8 @@ from longtail.types import TopK
 if TYPE_CHECKING:
     from longtail.methods.keywords import LexicalKeywords
 
+_GROUPS = 10
+"""The ranker learns from so many groups of texts, each with the counts of all others."""
 _TRIED = 2000
 """Texts that the time of training is measured on."""
 _BASE = 220 << 20
@@ -65,9 +67,9 @@ class Lexical(Method):
         counts = run.stages.arrays("counts", lambda: count_matches(self.table_, split, run))[0]
         drawn = np.random.default_rng(self.options.seed).permutation(len(split))[: self.options.ranker_texts]
         with run.progress.step("ranker"):
-            some = split.take(np.sort(drawn))
-            matches = self.table_.match(some.texts)
-            self.ranker_ = NameRanker.fit(self.table_, counts, matches, some.labels, len(split))
+            groups = (split.take(np.sort(rows)) for rows in np.array_split(drawn, min(_GROUPS, len(split))))
+            matched = ((self.table_.match(group.texts), group.labels) for group in groups)
+            self.ranker_ = NameRanker.fit(self.table_, counts, len(split), matched)
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         spans = range(0, max(len(texts), 1), SPAN_TEXTS)
