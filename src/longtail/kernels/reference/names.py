@@ -88,6 +88,7 @@ def match_names(
                         name_orders[name] == order, all(code >= 0 for code in text[start : start + n]), len(names),
                         qualified, shares[at], rival,
                     ]  # fmt: skip
+                    one = [float(value) for value in one]
                     matched[label] = _joined(matched[label], one, number) if label in matched else [number, *one]
                 covered_to = max(covered_to, start + n)
         rows += [(label, *values) for label, values in matched.items()]
