@@ -187,7 +187,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., Dataset]:
-    """A maker of tiny data sets: `tiny(n_texts=60, n_labels=8, seed=0)`; with `named`, labels have their words as names."""
+    """A maker of tiny data sets: `tiny(n_texts=60, n_labels=8, seed=0)`; `named` labels are called by their words."""
     return tiny_dataset
 
 

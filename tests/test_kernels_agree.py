@@ -548,7 +548,7 @@ def test_every_kernel_is_compared_here() -> None:
 
 @st.composite
 def names_and_texts(draw: st.DrawFn) -> dict[str, Any]:
-    """Names of one to three of six stems, shared by labels, some with qualifiers; texts with unknown words and compounds."""
+    """Names of one to three of six stems, shared by labels, some qualified; texts with unknown words and compounds."""
     stem = st.integers(0, 5)
     keys = draw(st.lists(st.lists(stem, min_size=1, max_size=3), min_size=1, max_size=8))
     flat = np.array([s for key in keys for s in key], np.int32)

@@ -3,8 +3,8 @@
     NameTable.of(vocabulary, options)  ->  the names of all labels, by the hashes of their stems
     table.match(texts)                 ->  NameMatches: the labels of each text, with facts about their matches
 
-What stands in brackets at the end of a name, as in `Bank (Möbel)`, is its qualifier: it need not occur, but the share of
-its words that the text has speaks for one homonym and against the others. No homonym is left out.
+What stands in brackets at the end of a name, as in `Bank (Möbel)`, is its qualifier: it need not occur, but the share
+of its words that the text has speaks for one homonym and against the others. No homonym is left out.
 """
 
 from __future__ import annotations

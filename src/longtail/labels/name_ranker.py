@@ -2,11 +2,12 @@
 
     features(matches, table, …)    ->  (n_matched, n_features) float32, which all labels have
     NameRanker.fit(…)              ->  two rankers: of labels with training texts, which have features of the label
-                                       besides, and of labels without; this one learns from the same matches without them
+                                       besides, and of labels without; it learns from the same matches without these
     ranker.probabilities(matches)  ->  (n_matched,) float32
 
-The features are those of Annif's MLLM and some more: how often and where a name occurs, how long and how ambiguous it is,
-whether it is preferred, how rare. Counts of labels and names are those of other texts: no assignment explains itself.
+The features are those of Annif's MLLM and some more: how often and where a name occurs, how long and how ambiguous it
+is, whether it is preferred, how rare. Counts of labels and names are those of other texts: no assignment explains
+itself.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ LABEL_FEATURES = ("logit of precision", "log right matches", "log share of texts
 """What labels with training texts have besides, in the order of `label_features`."""
 _PRIOR_MATCHES = 2.0
 """A label's precision begins as if so many matches had been as good as all others."""
-_STEPS = 30
+_STEPS, _CLOSE = 30, 1e-5
 _RIDGE = 1.0
 
 Counts = Mapping[str, NDArray[Any]]
@@ -230,16 +231,18 @@ def _logistic(x: NDArray[np.float32], y: NDArray[np.bool_], weights: NDArray[np.
         return np.zeros(width + 1)
     middle, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
     spread[spread < 1e-6] = np.inf  # says nothing
-    scaled = np.append((x - middle) / spread, np.ones((n, 1)), axis=1)
+    scaled = np.append((x - middle) / spread, np.ones((n, 1)), axis=1).astype(np.float32)  # (n, width + 1)
     ridge = np.full(width + 1, _RIDGE)
     solution = np.zeros(width + 1)
     for _ in range(_STEPS):
         p = 1 / (1 + np.exp(-np.clip(scaled @ solution, -30, 30)))
         slope = scaled.T @ (weights * (p - y)) + ridge * solution
-        curve = (scaled * (weights * p * (1 - p))[:, None]).T @ scaled + np.diag(ridge)
+        certainty = np.sqrt(weights * p * (1 - p)).astype(np.float32)
+        curved = scaled * certainty[:, None]
+        curve = (curved.T @ curved).astype(np.float64) + np.diag(ridge)
         step = np.linalg.solve(curve, slope)
         solution -= step
-        if np.abs(step).max() < 1e-6:
+        if np.abs(step).max() < _CLOSE:
             break
     result = solution[:-1] / spread
     return np.append(result, solution[-1] - result @ middle)

@@ -29,7 +29,7 @@ _TRIED = 2000
 """Texts that the time of training is measured on."""
 _BASE = 220 << 20
 """Memory of Python and its libraries."""
-_PER_NAME, _PER_MATCH, _MATCHES = 600, 400, 60
+_PER_NAME, _PER_MATCH, _MATCHES = 600, 800, 60
 """Bytes of a name, and of a match that the ranker learns from; and matches of a text."""
 
 
@@ -38,7 +38,7 @@ class LexicalOptions(MethodOptions):
 
     names: NameOptions = NameOptions()
     """How names are looked for."""
-    ranker_texts: PositiveInt = 20_000
+    ranker_texts: PositiveInt = 10_000
     """The ranker learns from so many training texts at most; counts of labels and names are those of all."""
 
 

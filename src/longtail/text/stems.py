@@ -4,10 +4,10 @@
     stems.language_of(words)               ->   number of the language that a text is in, by its function words
     stems.codes(words, language)           ->   ids of stems; UNKNOWN for a word of no name; nothing for a function word
 
-Each language has ids of its own, so names are listed once per language and a text meets only the forms of its own. Stems
-are light: plural and case endings go, suffixes that change the meaning stay. English: -ies, -es, -s. German: umlauts are
-folded, then endings of declension are cut. A German word that no name has is split where all of its parts are words of
-names; the codes of parts are below UNKNOWN.
+Each language has ids of its own, so names are listed once per language and a text meets only the forms of its own.
+Stems are light: plural and case endings go, suffixes that change the meaning stay. English: -ies, -es, -s. German:
+umlauts are folded, then endings of declension are cut. A German word that no name has is split where all of its parts
+are words of names; the codes of parts are below UNKNOWN.
 """
 
 from __future__ import annotations
@@ -44,18 +44,22 @@ def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case; hyphens part words, and `'s` is left out."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    return _WORD.findall(_POSSESSIVE.sub("", text).lower())
+    if "'" in text or "’" in text:
+        text = _POSSESSIVE.sub("", text)
+    return _WORD.findall(text.lower())
 
 
 def stem_english(word: str) -> str:
-    """Return an English word without the ending of its plural."""
-    if len(word) <= 3 or word[-1] != "s" or word[-2] in "su":
+    """Return an English word without the ending of its plural, and without -e after s: gas, gases, base, bases."""
+    if len(word) <= 3:
         return word
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("xes", "sses", "shes", "ches", "zes")):
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word
+    if word.endswith(("xes", "ses", "shes", "ches", "zes")):
         return word[:-2]
-    return word if word.endswith("is") else word[:-1]
+    if word.endswith("se"):
+        return word[:-1]
+    return word if word[-1] != "s" or word[-2] in "sui" else word[:-1]
 
 
 def stem_german(word: str) -> str:
