@@ -92,7 +92,7 @@ def whole(train: Split, held: Split) -> dict[str, Any]:
     lists = model.top_k(held, 40)
     costs["predict_cpu_ms"] = round(1000 * (time.process_time() - start) / len(held), 3)
     metrics = {}
-    options, draws = MetricOptions(k=(1, 5, 20, 40)), BootstrapOptions(n_resamples=200)
+    options, draws = MetricOptions(at=(1, 5, 20, 40)), BootstrapOptions(n_resamples=200)
     for language, rows in languages(held):
         got = intervals(
             TopK(lists.labels[rows], lists.scores[rows]),

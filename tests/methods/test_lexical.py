@@ -77,6 +77,12 @@ def test_names_that_occur_nowhere_make_a_model_that_suggests_nothing() -> None:
     assert model.predict(["red", "an apple"], 2)[1][0].name == "apple"
 
 
+def test_names_of_function_words_alone_make_a_model_that_suggests_nothing() -> None:
+    names = Vocabulary.of(["1", "2"], {"1": "of the", "2": "and"})
+    model = Lexical().fit(["red of the", "and grey"] * 3, [["1"], ["2"]] * 3, vocabulary=names)
+    assert model.predict(["of the and"], 2) == [[]]
+
+
 def test_labels_without_names_are_refused_with_what_to_do() -> None:
     with pytest.raises(DataError, match="give a vocabulary with their names"):
         Lexical().fit(["red", "grey"] * 3, [["1"], ["2"]] * 3)

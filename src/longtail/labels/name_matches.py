@@ -97,7 +97,7 @@ class NameTable:
     @classmethod
     def of(cls, vocabulary: Vocabulary, options: NameOptions) -> NameTable:
         """Return the table of a vocabulary; raise if no name has a letter."""
-        names = [(label, kind, *parts) for label, kind, name in _names(vocabulary) for parts in (_split(name),)]
+        names = [(label, kind, *_split(name)) for label, kind, name in _names(vocabulary)]
         if not any(any(map(str.isalpha, word)) for _, _, words, _ in names for word in words):
             raise DataError(
                 "labels must have names to be found in texts, got only numbers; give a vocabulary with their names"
@@ -168,9 +168,9 @@ class NameTable:
             for fields in zip(*columns, strict=True):
                 yield self.options.title_words, words_of(" ".join(filter(None, fields)))
             return
-        for first, *fields in zip(texts[title].to_pylist(), *columns, strict=True):
+        for first, *rest in zip(texts[title].to_pylist(), *columns, strict=True):
             front = words_of(first or "")
-            yield len(front), front + words_of(" ".join(filter(None, fields)))
+            yield len(front), front + words_of(" ".join(filter(None, rest)))
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
@@ -200,8 +200,9 @@ def _names(vocabulary: Vocabulary) -> Iterator[tuple[int, int, str]]:
 
 def _split(name: str) -> tuple[list[str], list[str]]:
     """Return the words of a name and those of its qualifier."""
-    parts = _QUALIFIER.match(name)
-    return (words_of(parts[1]), words_of(parts[2])) if parts and words_of(parts[1]) else (words_of(name), [])
+    qualified = _QUALIFIER.match(name)
+    core = words_of(qualified[1]) if qualified else []
+    return (core, words_of(qualified[2])) if qualified and core else (words_of(name), [])
 
 
 def _flat(rows: list[NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

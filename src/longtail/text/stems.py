@@ -147,8 +147,8 @@ class _Forms(dict[str, tuple[int, ...]]):
         number = self.ids.get(self.stem(form))
         if number is not None:
             return (number,)
-        parts = self._parts(form, _MOST_PARTS) if self.language == "de" else None
-        return (UNKNOWN,) if parts is None else tuple(part_code(part) for part in parts)
+        compound = self._parts(form, _MOST_PARTS) if self.language == "de" else None
+        return (UNKNOWN,) if compound is None else tuple(map(part_code, compound))
 
     def _parts(self, word: str, most: int) -> tuple[int, ...] | None:
         """Return the ids of the parts of a compound, the longest last part first; None if some part is unknown."""
