@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import resource
@@ -31,6 +32,16 @@ def describe_run(n_threads: int, **limits: float) -> dict[str, Any]:
         },
         "versions": {name: version(name) for name in ("longtail", "numpy", "scipy", "scikit-learn")},
     }
+
+
+def arguments_of(about: str, data: str) -> argparse.ArgumentParser:
+    """What several programs take: data sets by commas, where they lie, threads, and one job of the program itself."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--data", default=data, help="by commas, where several can be measured")
+    parser.add_argument("--shared", type=Path, default=Path(__file__).resolve().parents[2] / "shared")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    return parser
 
 
 def memory_bytes() -> int:

@@ -3,9 +3,9 @@
     python benchmarks/real_data.py [--data NAMES] [--methods NAMES] [--threads N]   trains and measures, then the table
     python benchmarks/real_data.py --table-only                                     docs/accuracy.md from the results
 
-Results: results/real_data/<data>/<method>.json. Measured on dev of eurlex57k and tibkat-gnd, whose test splits are not at
-hand, and on test of the others; options were chosen on dev and on held-out training texts. A method that needs a GPU is
-skipped without one.
+Results: results/real_data/<data>/<method>.json. Measured on dev of eurlex57k and tibkat-gnd, whose test splits are not
+at hand, and on test of the others; options were chosen on dev and on held-out training texts. A method that needs a
+GPU is skipped without one.
 """
 
 from __future__ import annotations

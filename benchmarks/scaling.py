@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_run
+from machine import arguments_of, describe_run
 from memory import peak_mb
 
 HERE = Path(__file__).resolve().parent
@@ -27,12 +27,8 @@ SHARES = (0.125, 0.25, 0.5, 1.0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", default="yso-finna-en")
+    parser = arguments_of(__doc__ or "", data="yso-finna-en")
     parser.add_argument("--methods", default="linear/fast,linear", help="by commas")
-    parser.add_argument("--shared", type=Path, default=HERE.parent.parent / "shared")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(_train(**json.loads(options.one))))

@@ -9,7 +9,6 @@ Results: results/tfidf.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_run
+from machine import arguments_of, describe_run
 from memory import peak_mb, reset_peak, resident_mb
 
 HERE = Path(__file__).resolve().parent
@@ -27,12 +26,8 @@ SYSTEMS = ("longtail", "scikit-learn")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", default="yso-finna-en,tibkat-gnd,eurlex57k,debtags", help="by commas")
-    parser.add_argument("--shared", type=Path, default=HERE.parent.parent / "shared")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = arguments_of(__doc__ or "", data="yso-finna-en,tibkat-gnd,eurlex57k,debtags")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(_measure(**json.loads(options.one))))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from longtail.data.dataset import Dataset
+from longtail.data.vocabulary import Vocabulary
 from longtail.methods import METHODS
 from longtail.presets import preset_names
 
@@ -194,12 +195,17 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., Dataset]:
-    """A maker of tiny data sets: `tiny(n_texts=60, n_labels=8, seed=0)`."""
+    """A maker of tiny data sets: `tiny(n_texts=60, n_labels=8, seed=0)`; `named` labels are called by their words."""
     return tiny_dataset
 
 
 def tiny_dataset(
-    n_texts: int = 60, n_labels: int = 8, seed: int = 0, splits: tuple[str, ...] = ("train", "test")
+    n_texts: int = 60,
+    n_labels: int = 8,
+    seed: int = 0,
+    splits: tuple[str, ...] = ("train", "test"),
+    *,
+    named: bool = False,
 ) -> Dataset:
     """Texts made of the words of their labels (three each) and of noise; every label occurs in the first split."""
     rng = np.random.default_rng(seed)
@@ -213,7 +219,13 @@ def tiny_dataset(
             texts.append(" ".join(rng.permutation(words + noise).tolist()))
             labels.append([f"label{label}" for label in sorted(own)])
         made[split] = (texts, labels)
-    return Dataset.of(made, name="tiny")
+    data = Dataset.of(made, name="tiny")
+    if not named:
+        return data
+    words = {f"label{label}": [f"word{label}{letter}" for letter in "abc"] for label in range(n_labels)}
+    names = {label: first for label, (first, *_) in words.items()}
+    others = {label: more for label, (_, *more) in words.items()}
+    return data.named_by(Vocabulary.of(list(words), names, others))
 
 
 @pytest.fixture(scope="session")

@@ -24,13 +24,12 @@ from longtail.data.formats import FORMATS, find_format
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.labels.index import LabelIndex
-from longtail.labels.vectors import LABEL_VECTORS, Sources, VectorOptions, label_vectors
+from longtail.labels.vectors import LABEL_VECTORS, LabelInputs, Sources, VectorOptions, label_vectors
 from longtail.nn.batch import Targets
 from longtail.nn.encoders.base import ENCODERS as ENCODER_REGISTRY
 from longtail.nn.encoders.base import Encoder
 from longtail.nn.heads.base import HEADS as HEAD_REGISTRY
 from longtail.nn.heads.base import Head, HeadInputs, LabelSpace, Step, positions
-from longtail.nn.rows import Touches
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import help_of
@@ -38,8 +37,9 @@ from longtail.persist import Folder, write_folder
 from longtail.run.local import LocalEngine
 from longtail.run.run import Run
 from longtail.text.readings import TextReadings
-from longtail.text.tokens import tokenise
 from longtail.types import LabelMatrix
+
+from .nn.reading import batch, gradients_of
 
 pytestmark = pytest.mark.usefixtures("plugin")  # whose parts are among them
 
@@ -104,15 +104,6 @@ def make(request: pytest.FixtureRequest) -> Make:
     return encoder
 
 
-def batch(encoder: Encoder, rows: list[int] | None = None, more: int = 0) -> tuple[Tensor, Tensor]:
-    """Some of the texts as ids and mask, padded to the longest and `more`."""
-    tokens = tokenise(TEXTS, encoder.tokeniser)
-    chosen = np.arange(len(tokens)) if rows is None else np.array(rows)
-    width = int(tokens.lengths()[chosen].max()) + more
-    ids, lengths = tokens.padded(chosen, width, encoder.tokeniser.pad_id)
-    return torch.from_numpy(ids).long(), torch.from_numpy(np.arange(width) < lengths[:, None])
-
-
 def read(encoder: Encoder, ids: Tensor, mask: Tensor | None) -> list[Tensor]:
     """What an encoder makes of each text: its vector, or the states of its real tokens."""
     found = encoder(ids, mask)
@@ -120,17 +111,6 @@ def read(encoder: Encoder, ids: Tensor, mask: Tensor | None) -> list[Tensor]:
         return list(found)
     real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
     return [states[own] for states, own in zip(found, real, strict=True)]
-
-
-def gradients_of(encoder: Encoder) -> dict[str, Tensor | None]:
-    """Return the gradient of each parameter: autograd's, or what a table that trains itself has kept."""
-    gradients = {name: parameter.grad for name, parameter in encoder.named_parameters()}
-    tables = {id(table.weight): table for table in encoder.tables().values()}
-    for name, parameter in encoder.named_parameters():
-        if id(parameter) in tables and tables[id(parameter)].works:
-            rows, of_rows = Touches.joined(tables[id(parameter)].works).gradients()
-            gradients[name] = torch.zeros_like(parameter).index_copy_(0, rows, of_rows)
-    return gradients
 
 
 def close(first: Any, second: Any) -> None:
@@ -154,7 +134,7 @@ def test_no_file_of_the_library_names_the_plug_in() -> None:
 @every_encoder
 def test_the_vector_is_as_wide_as_the_encoder_says_and_tells_texts_apart(name: str, make: Make) -> None:
     encoder = make(name)
-    ids, mask = batch(encoder)
+    ids, mask = batch(encoder, TEXTS)
     vectors = encoder(ids, mask)
     tokens = ids.shape[1:] if encoder.returns_states else ()
     assert vectors.shape == (len(TEXTS), *tokens, encoder.width)
@@ -168,22 +148,22 @@ def test_the_vector_is_as_wide_as_the_encoder_says_and_tells_texts_apart(name: s
 @pytest.mark.parametrize("more", [1, 2, 7])
 def test_padding_changes_nothing(name: str, more: int, make: Make) -> None:
     encoder = make(name)
-    close(read(encoder, *batch(encoder, more=more)), read(encoder, *batch(encoder)))
+    close(read(encoder, *batch(encoder, TEXTS, more=more)), read(encoder, *batch(encoder, TEXTS)))
 
 
 @every_encoder
 def test_what_stands_in_the_padding_changes_nothing(name: str, make: Make) -> None:
     encoder = make(name)
-    ids, mask = batch(encoder, more=3)
+    ids, mask = batch(encoder, TEXTS, more=3)
     close(read(encoder, ids.where(mask, ids.max()), mask), read(encoder, ids, mask))
 
 
 @every_encoder
 def test_a_text_alone_gives_what_it_gives_among_others(name: str, make: Make) -> None:
     encoder = make(name)
-    together = read(encoder, *batch(encoder))
+    together = read(encoder, *batch(encoder, TEXTS))
     for row in range(len(TEXTS)):
-        ids, mask = batch(encoder, [row])
+        ids, mask = batch(encoder, TEXTS, [row])
         close(read(encoder, ids, mask)[0], together[row])
         close(read(encoder, ids, None)[0], together[row])
 
@@ -191,21 +171,21 @@ def test_a_text_alone_gives_what_it_gives_among_others(name: str, make: Make) ->
 @every_encoder
 def test_no_mask_means_that_all_tokens_are_real(name: str, make: Make) -> None:
     encoder = make(name)
-    ids, _ = batch(encoder, [0, 5, 1])
+    ids, _ = batch(encoder, TEXTS, [0, 5, 1])
     close(encoder(ids, None), encoder(ids, torch.ones_like(ids, dtype=torch.bool)))
 
 
 @every_encoder
 def test_a_row_without_tokens_gives_numbers_and_leaves_the_others_alone(name: str, make: Make) -> None:
     encoder = make(name).train()
-    ids, mask = batch(encoder)
+    ids, mask = batch(encoder, TEXTS)
     mask[2] = False
     vectors = encoder(ids, mask)
     vectors.square().sum().backward()
     assert torch.isfinite(vectors).all()
     assert all(torch.isfinite(gradient).all() for gradient in gradients_of(encoder).values() if gradient is not None)
     encoder.eval()
-    close(read(encoder, ids, mask)[3:], read(encoder, *batch(encoder))[3:])
+    close(read(encoder, ids, mask)[3:], read(encoder, *batch(encoder, TEXTS))[3:])
 
 
 @every_encoder
@@ -236,13 +216,13 @@ def test_a_saved_encoder_gives_the_same_vectors(name: str, make: Make, tmp_path:
     again.eval()
     assert again.width == encoder.width
     assert again.facts() == encoder.facts()
-    assert torch.equal(again(*batch(again)), encoder(*batch(encoder)))
+    assert torch.equal(again(*batch(again, TEXTS)), encoder(*batch(encoder, TEXTS)))
 
 
 @every_encoder
 def test_gradients_reach_every_parameter(name: str, make: Make) -> None:
     encoder = make(name)
-    vectors = encoder(*batch(encoder, more=2))
+    vectors = encoder(*batch(encoder, TEXTS, more=2))
     (vectors * torch.linspace(-1, 2, vectors.shape[-1])).square().sum().backward()
     for parameter, gradient in gradients_of(encoder).items():
         assert gradient is not None, parameter
@@ -253,7 +233,7 @@ def test_gradients_reach_every_parameter(name: str, make: Make) -> None:
 @every_encoder
 def test_half_precision_stays_near_full_precision(name: str, make: Make) -> None:
     encoder = make(name)
-    ids, mask = batch(encoder, more=2)
+    ids, mask = batch(encoder, TEXTS, more=2)
     with torch.autocast("cpu", torch.bfloat16):
         vectors = encoder(ids, mask).float()
     torch.testing.assert_close(vectors, encoder(ids, mask), rtol=0.1, atol=0.05)
@@ -522,7 +502,7 @@ def vectors_of(kind: str, seed: int = 0, n_texts: int = 20) -> Any:
     rows = Rows.of(sp.random(n_texts, 15, 0.4, "csr", np.float32, random_state=0))
     labels = LabelMatrix.from_lists([[i % 4, (i + 1) % 4] for i in range(n_texts)], 6)
     split = Split(as_table([""] * n_texts), labels, VOCABULARY)
-    return label_vectors(rows, split, VectorOptions(kinds=(kind,), n_components=4), seed=seed, run=ONE, sources=SOURCES)
+    return label_vectors(LabelInputs(rows, split, seed, ONE, SOURCES), VectorOptions(kinds=(kind,), n_components=4))
 
 
 @pytest.mark.parametrize("kind", VECTORS)

@@ -17,7 +17,9 @@ from numba.core.dispatcher import Dispatcher
 
 import longtail.kernels.native as native_package
 import longtail.kernels.reference.nearest as nearest_reference
+from longtail.kernels.native import names as native_names
 from longtail.kernels.native.lanes import LANES
+from longtail.kernels.native.tokens import add_terms
 from longtail.kernels.reference.clustering import BY_GAIN, BY_MEMBERS, BY_SCORES
 
 NOT_KERNELS = {"__init__", "jit", "lanes"}
@@ -571,3 +573,56 @@ def test_sum_of_trees(n_rows: int, n_trees: int, seed: int) -> None:
         "totals": np.full(n_rows, np.nan),
     }
     assert_equal(run_both("trees", "sum_of_trees", arguments, ("totals",)))
+
+
+# names
+
+
+@st.composite
+def names_and_texts(draw: st.DrawFn) -> dict[str, Any]:
+    """Names of one to three of six stems, shared by labels, some qualified; texts with unknown words and compounds."""
+    stem = st.integers(0, 5)
+    keys = draw(st.lists(st.lists(stem, min_size=1, max_size=3), min_size=1, max_size=8))
+    flat = np.array([s for key in keys for s in key], np.int32)
+    sums, orders = native_names.hash_names(flat, np.cumsum([0, *map(len, keys)]))
+    labels = np.array(draw(st.lists(st.integers(0, 4), min_size=len(keys), max_size=len(keys))), np.int32)
+    order = np.lexsort((labels, sums))
+    order = order[np.append(True, (np.diff(sums[order]) != 0) | (np.diff(labels[order]) != 0))]
+    hashes, starts = np.unique(sums[order], return_index=True)
+    slots = np.full(32, -1, np.int32)
+    add_terms(hashes, 0, slots, np.empty_like(hashes), np.empty(len(hashes), np.int32))
+    clues = draw(st.lists(st.lists(stem, max_size=2, unique=True), min_size=len(order), max_size=len(order)))
+    texts = draw(st.lists(st.lists(st.integers(-7, 5), max_size=12), max_size=4))
+    return {
+        "codes": np.array([code for text in texts for code in text], np.int32),
+        "ptr": np.cumsum([0, *map(len, texts)]).astype(np.int64),
+        "titles": np.array([draw(st.integers(0, len(text))) for text in texts], np.int64),
+        "most_words": draw(st.integers(1, 4)),
+        "hashes": hashes,
+        "slots": slots,
+        "name_ptr": np.append(starts, len(order)).astype(np.int64),
+        "name_labels": labels[order],
+        "name_preferred": np.array(
+            draw(st.lists(st.integers(0, 1), min_size=len(order), max_size=len(order))), np.int32
+        ),
+        "name_orders": orders[order],
+        "clue_ptr": np.cumsum([0, *map(len, clues)]).astype(np.int64),
+        "clues": np.array([clue for group in clues for clue in group], np.int32),
+        "n_labels": 5,
+        "n_stems": 6,
+    }
+
+
+@few
+@given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=4), max_size=5))
+def test_hash_names(names: list[list[int]]) -> None:
+    flat = np.array([stem for name in names for stem in name], np.int32)
+    assert_equal(run_both("names", "hash_names", {"stems": flat, "ptr": np.cumsum([0, *map(len, names)])}))
+
+
+@few
+@given(names_and_texts())
+def test_match_names(arguments: dict[str, Any]) -> None:
+    native, reference = run_both("names", "match_names", arguments)["return"]
+    for one, other in zip(native, reference, strict=True):
+        np.testing.assert_array_equal(one, other)

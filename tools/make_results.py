@@ -38,7 +38,7 @@ def section() -> str:
 
 
 def _linear() -> Iterable[str]:
-    results = _read("linear")
+    results = read_results("linear")
     for data, what in DATA.items():
         rows = [row for row in results if row["data"] == data and row["system"] not in ONLY_IN_RESULTS]
         rows.sort(key=lambda row: -row["accuracy"]["all"]["nDCG@5"] if "accuracy" in row else 1)
@@ -69,7 +69,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _scaling() -> Iterable[str]:
-    results = _read("scaling")
+    results = read_results("scaling")
     yield "## How training time grows\n"
     for method, measured in results["methods"].items():
         for along in ("texts", "labels"):
@@ -83,7 +83,7 @@ def _scaling() -> Iterable[str]:
 
 
 def _small() -> Iterable[str]:
-    tfidf = _read("tfidf")["data"]
+    tfidf = read_results("tfidf")["data"]
     yield "## TF-IDF beside scikit-learn\n"
     yield "The same options, entries equal to 1e-6; two cores, medians of three runs:\n"
     head = ["", "longtail s", "scikit-learn s", "times faster", "longtail MB", "scikit-learn MB"]
@@ -93,7 +93,7 @@ def _small() -> Iterable[str]:
         seconds = f"{ours['fit_s']:.2f}", f"{theirs['fit_s']:.2f}", f"{measured['times_faster']:.1f}"
         rows.append([data, *seconds, f"{ours['memory_mb']:.0f}", f"{theirs['memory_mb']:.0f}"])
     yield from _table(head, rows)
-    startup = _read("startup")
+    startup = read_results("startup")
     ratio, seconds = startup["ratio"], startup["median_s"]["longtail predict"]
     yield "## Starting up\n"
     yield f"`longtail predict` on a saved model takes {seconds:.2f} s, {ratio:.2f} times the import of its libraries."
@@ -104,7 +104,8 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> Iterable[str]:
     yield ""
 
 
-def _read(name: str) -> Any:
+def read_results(name: str) -> Any:
+    """Return the results of a benchmark."""
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 

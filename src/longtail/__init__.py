@@ -11,8 +11,8 @@ Texts and labels of your own go in as lists, data frames or tables:
     model = longtail.Linear().fit(["a red apple", "a grey stone"], [["fruit", "red"], ["rock"]])
     model.predict(["an apple"]).to_pandas()
 
-Every method has a class with the same interface, which is also that of scikit-learn: `Linear` and `KNN` need no more
-than this package; the others are neural and need `pip install 'longtail[neural]'`.
+Every method has a class with the same interface, which is also that of scikit-learn: `Linear`, `KNN` and `Lexical` need
+no more than this package; the others are neural and need `pip install 'longtail[neural]'`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from longtail.methods.base import Method as Method
     from longtail.methods.fasttext import FastText as FastText
     from longtail.methods.knn import KNN as KNN
+    from longtail.methods.lexical import Lexical as Lexical
     from longtail.methods.lightxml import LightXML as LightXML
     from longtail.methods.linear import Linear as Linear
     from longtail.methods.stack import Stack as Stack
@@ -76,6 +77,7 @@ _HOMES = {
     "KFold": "model_selection",
     "KNN": "methods.knn",
     "LabelMatrix": "types",
+    "Lexical": "methods.lexical",
     "LightXML": "methods.lightxml",
     "Linear": "methods.linear",
     "LongtailError": "errors",

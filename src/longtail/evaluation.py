@@ -2,8 +2,8 @@
 
     model, Split (n_texts)  ->  Evaluation: predictions, truth, metrics, intervals
 
-Labels are matched by id. A label of the texts that is not in the model's label space gets a number behind the model's
-labels. Such labels, and those that no training text has, count as missed.
+Labels are matched by id, else by name. A label of the texts that is not in the model's label space gets a number behind
+the model's labels. Such labels, and those that no training text has, count as missed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT, Dataset, Split
+from longtail.data.matching import match
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.methods.base import Method
@@ -179,9 +180,11 @@ def truth_for(known: Vocabulary, split: Split) -> tuple[LabelMatrix, Vocabulary]
     """Return the labels of a split in a model's numbers, unknown ones behind, and the vocabulary of all of them."""
     used = np.flatnonzero(split.labels.texts_per_label())
     labels = split.vocabulary.take(used)
-    vocabulary = known.followed_by(labels)
+    matched = match(labels.ids, known)
+    not_named = [number for number, label in enumerate(labels.ids) if label not in matched.by_name]
+    vocabulary = known.followed_by(labels.take(np.array(not_named, np.int64)))
     new_id = np.full(len(split.vocabulary), -1)
-    new_id[used] = [vocabulary.position[label] for label in labels.ids]
+    new_id[used] = [vocabulary.position[matched.id_of(label)] for label in labels.ids]
     return split.labels.renumber(new_id, len(vocabulary)), vocabulary
 
 

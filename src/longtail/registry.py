@@ -30,10 +30,12 @@ class Registry(Generic[T]):
         self._plugged: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that makes a part known as `name`."""
+        """Return a decorator that makes a part known as `name`, which a class also gets as its attribute `name`."""
 
         def keep(part: T) -> T:
             self._parts[name] = part
+            if isinstance(part, type):
+                part.name = name  # type: ignore[attr-defined]
             return part
 
         return keep

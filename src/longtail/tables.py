@@ -1,8 +1,11 @@
-"""Tables as cells of text, and how they are written in Markdown."""
+"""Tables as cells of text, how they are written in Markdown, and plain data as JSON."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
+
+_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 class Table(NamedTuple):
@@ -27,6 +30,11 @@ def markdown_lines(table: Table) -> list[str]:
 
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return [line(rows[0]), line(rule), *map(line, rows[1:])]
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON that is safe to show on a terminal: the control characters that JSON allows are escaped as well."""
+    return json.dumps(value, ensure_ascii=False, indent=indent).translate(_CONTROLS)
 
 
 def escape_markdown(text: str) -> str:

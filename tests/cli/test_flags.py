@@ -22,6 +22,7 @@ from longtail.cli.flags import DataFlags, NamedDataFlags, in_flags, with_flags
         ("name the data set with `named`", "name the data set with --as"),
         ("use `method=xbert`", "use --method xbert"),
         ("smaller with `ranker.threshold, n_seeds or a.*.b`", "smaller with --set ranker.threshold, n_seeds or a.*.b"),
+        ("choose with `vocabulary.language`", "choose with --read vocabulary.language"),
         ("one is set with `settings`", "one is set with --set"),
         ("must be `word 0.1 -0.2 ...`", "must be `word 0.1 -0.2 ...`"),
     ],

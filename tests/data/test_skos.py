@@ -41,6 +41,55 @@ def test_names_come_in_the_wanted_language_or_the_next_best(thesaurus):
     assert read_skos(thesaurus, language="de").alternatives(0) == ["Köter", "cur"]
 
 
+RDF = """<?xml version="1.0"?><!DOCTYPE r [{entities}]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#">
+<skos:Concept rdf:about="{about}1"><skos:prefLabel>{name}</skos:prefLabel></skos:Concept></rdf:RDF>"""
+BOMB = '<!ENTITY a "{}">'.format("x" * 99) + "".join(
+    f'<!ENTITY {one} "{("&" + other + ";") * 10}">' for other, one in zip("abcdef", "bcdefg", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        BOMB,
+        '<!ENTITY g "&#38;g;">',
+        '<!ENTITY g "{}">'.format("x" * 301),
+        '<!ENTITY g SYSTEM "file:///etc/passwd">',
+        '<!ENTITY % p "x"><!ENTITY g "x">',
+    ],
+)
+def test_entities_that_grow_or_read_files_are_refused(tmp_path, entities):
+    pytest.importorskip("rdflib")
+    (tmp_path / "t.rdf").write_text(RDF.format(entities=entities, about="https://example.org/", name="&g;" * 9))
+    with pytest.raises(DataError, match=r"t\.rdf: an entity must stand for at most 300 characters"):
+        read_skos(tmp_path / "t.rdf")
+
+
+def test_half_a_character_is_refused(tmp_path):
+    pytest.importorskip("rdflib")
+    name = "<http://www.w3.org/2004/02/skos/core#prefLabel>"
+    (tmp_path / "t.nt").write_text(f'<http://e/1> {name} "\\ud800dog"@en .\n')
+    with pytest.raises(DataError, match="half of a surrogate pair"):
+        read_skos(tmp_path / "t.nt")
+
+
+def test_entities_that_abbreviate_addresses_are_read(tmp_path):
+    pytest.importorskip("rdflib")
+    text = RDF.format(entities='<!ENTITY gnd "https://example.org/gnd/">', about="&gnd;", name="dog")
+    (tmp_path / "t.owl").write_text(text)
+    assert read_skos(tmp_path / "t.owl").ids == ["https://example.org/gnd/1"]
+
+
+def test_a_language_that_no_concept_has_a_name_in_is_told(thesaurus, caplog):
+    read_skos(thesaurus, language="fi")
+    read_skos(thesaurus, language="en-AU")  # a variety will do
+    assert [record.getMessage() for record in caplog.records] == [
+        "no concept has a name in the language 'fi', so names are in others: de (3), en-gb (1), en-us (1), fr (1); "
+        "choose one with `vocabulary.language`"
+    ]
+
+
 @pytest.mark.parametrize(
     ("ids", "wanted"),
     [("prefixed", ["gnd:1-2", "gnd:3", "gnd:4"]), ("local", ["1-2", "3", "4"]), ("notation", ["A", "A1", "A2"])],

@@ -8,19 +8,10 @@ from longtail.labels.index import LabelIndex
 from longtail.labels.nodes import Nodes
 from longtail.types import LabelMatrix
 
+from ..nn.problems import a_deep_index
+
 # root 9 -> clusters 0, 1 -> clusters 2, 3 below 0; 4 below 1 -> labels 5, 6 below 2; 7 below 3; 8 below 4
 SMALL = LabelIndex((np.array([0, 0], np.int32), np.array([0, 0, 1], np.int32), np.array([0, 0, 1, 2], np.int32)))
-
-
-def an_index(seed: int, n_labels: int = 13) -> LabelIndex:
-    """Levels of uneven clusters, only children among them; no cluster is empty."""
-    rng = np.random.default_rng(seed)
-    sizes = sorted(rng.integers(1, n_labels + 1, rng.integers(0, 4)).tolist())
-    parents = []
-    for above, below in zip([1, *sizes], [*sizes, n_labels], strict=True):
-        given_parents = np.append(np.arange(above), rng.integers(0, above, below - above))
-        parents.append(np.sort(given_parents).astype(np.int32) if below != n_labels else rng.permutation(given_parents))
-    return LabelIndex(tuple(np.asarray(parent, np.int32) for parent in parents))
 
 
 def test_clusters_are_numbered_before_labels_and_the_root_is_last() -> None:
@@ -45,7 +36,7 @@ def test_a_flat_index_has_labels_alone() -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2000))
 def test_texts_tell_about_the_children_of_what_is_right(seed: int) -> None:
-    index, rng = an_index(seed), np.random.default_rng(seed)
+    index, rng = a_deep_index(seed), np.random.default_rng(seed)
     nodes = Nodes(index)
     lists = [rng.choice(13, rng.integers(0, 4), replace=False).tolist() for _ in range(5)]
     texts = np.repeat(np.arange(5), [len(own) for own in lists])

@@ -129,16 +129,6 @@ def test_the_order_of_features_does_not_matter(shape: dict[str, Any]) -> None:
 
 
 @every_shape
-def test_the_order_of_labels_does_not_matter_when_keys_move_along(shape: dict[str, Any]) -> None:
-    points, order = vectors(50), np.random.default_rng(1).permutation(50)
-    index = build_tree(points, TreeOptions(**shape), run=ONE)
-    moved = build_tree(sp.csr_matrix(points[order]), TreeOptions(**shape), keys=order, run=ONE)
-    for mine, theirs in zip(moved.parents[:-1], index.parents[:-1], strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    np.testing.assert_array_equal(moved.parents[-1], index.parents[-1][order])
-
-
-@every_shape
 def test_threads_and_a_second_run_give_the_same_tree(shape: dict[str, Any]) -> None:
     points = vectors(70)
     runs = [build_tree(points, TreeOptions(**shape), seed=5, run=Run(LocalEngine(n))) for n in (1, 2, 3)]

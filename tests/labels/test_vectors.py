@@ -21,7 +21,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.kernels.rows import Rows
 from longtail.labels.clusters import cluster_labels
 from longtail.labels.tree import TreeOptions
-from longtail.labels.vectors import Sources, VectorOptions, label_vectors
+from longtail.labels.vectors import LabelInputs, Sources, VectorOptions, label_vectors
 from longtail.labels.vectors.base import Weighting
 from longtail.labels.vectors.embedding import embedding_vectors
 from longtail.labels.vectors.pifa import pifa
@@ -60,6 +60,10 @@ def embeddings(n_texts: int, seed: int = 0) -> Any:
 
 def split_of(y: LabelMatrix) -> Split:
     return Split(as_table([""] * y.n_texts), y, VOCABULARY)
+
+
+def inputs_of(rows: Rows, of_texts: LabelMatrix, sources: Sources = Sources()) -> LabelInputs:  # noqa: B008
+    return LabelInputs(rows, split_of(of_texts), run=ONE, sources=sources)
 
 
 def by_letters(names: Sequence[str]) -> Any:
@@ -125,13 +129,13 @@ def test_a_label_without_texts_is_known_by_its_name_or_else_at_random() -> None:
         return Rows.of(sp.vstack([known if name == "ab" else sp.csr_matrix((1, 15)) for name in names], format="csr"))
 
     x, y = Rows.of(features(20)), LabelMatrix.from_lists([[i % 4] for i in range(20)], 6)
-    vectors = label_vectors(x, split_of(y), VectorOptions(), run=ONE, sources=Sources(name_features)).toarray()
+    vectors = label_vectors(inputs_of(x, y, Sources(name_features)), VectorOptions()).toarray()
     assert asked == [["ab", "!!!"]]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(vectors[4], known.toarray()[0])
     np.testing.assert_allclose(vectors[:4], pifa(x, y, run=ONE).toarray()[:4], atol=1e-7)
     for no_help in (None, lambda names: None):
-        again = label_vectors(x, split_of(y), VectorOptions(), run=ONE, sources=Sources(no_help)).toarray()
+        again = label_vectors(inputs_of(x, y, Sources(no_help)), VectorOptions()).toarray()
         np.testing.assert_array_equal(again[5], vectors[5])  # drawn by id and seed alone
         np.testing.assert_allclose(np.linalg.norm(again, axis=1), 1, atol=1e-6)
         assert not np.array_equal(again[4], again[5])
@@ -139,7 +143,7 @@ def test_a_label_without_texts_is_known_by_its_name_or_else_at_random() -> None:
 
 def test_texts_without_features_leave_their_label_to_the_fallback() -> None:
     empty = Rows.of(sp.csr_matrix((2, 15), dtype=np.float32))
-    vectors = label_vectors(empty, split_of(LabelMatrix.from_lists([[0], [1]], 6)), VectorOptions(), run=ONE)
+    vectors = label_vectors(inputs_of(empty, LabelMatrix.from_lists([[0], [1]], 6)), VectorOptions())
     np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-6)
 
 
@@ -168,7 +172,7 @@ def test_names_of_the_same_words_are_near_each_other() -> None:
 def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
     options = VectorOptions(kinds=kinds, n_components=4)
     sources = Sources(encode_names=by_letters, encode_texts=lambda texts: embeddings(len(texts)))
-    vectors = label_vectors(Rows.of(features(20)), split_of(labels(20)), options, run=ONE, sources=sources)
+    vectors = label_vectors(inputs_of(Rows.of(features(20)), labels(20), sources), options)
     assert vectors.dtype == np.float32
     assert vectors.shape[0] == 6
     np.testing.assert_allclose(np.linalg.norm(vectors.toarray(), axis=1), 1, atol=1e-5)
@@ -177,7 +181,7 @@ def test_every_label_has_a_vector_of_length_one(kinds: tuple[Any, ...]) -> None:
 def test_several_kinds_lie_side_by_side_with_equal_weight() -> None:
     x, y = Rows.of(features(20)), labels(20)
     both, one, other = (
-        label_vectors(x, split_of(y), VectorOptions(kinds=kinds, n_components=4), run=ONE).toarray()
+        label_vectors(inputs_of(x, y), VectorOptions(kinds=kinds, n_components=4)).toarray()
         for kinds in (("pifa", "random"), ("pifa",), ("random",))
     )
     np.testing.assert_allclose(both, np.hstack([one, other]) / np.sqrt(2), atol=1e-6)
@@ -271,7 +275,7 @@ def test_an_encoder_that_gives_something_else_is_refused(dense: Any, message: st
 def test_kinds_that_need_an_encoder_say_where_there_is_one(kind: Any, instead: str) -> None:
     options = VectorOptions(kinds=("pifa", kind))
     with pytest.raises(ConfigError, match=rf"'{kind}' needs a neural encoder.*use `method=xbert`, or {instead}"):
-        label_vectors(Rows.of(features(20)), split_of(labels(20)), options, run=ONE)
+        label_vectors(inputs_of(Rows.of(features(20)), labels(20)), options)
 
 
 # PIFA of embeddings
@@ -310,7 +314,7 @@ def written(folder: Path, kind: str, rows: dict[str, list[float]]) -> str:
 def test_vectors_from_a_file_go_to_the_labels_with_their_ids(kind: str, unit_length: bool, tmp_path: Path) -> None:
     rows = {"id2": [3.0, 4.0], "another": [9.0, 9.0], "id0": [0.0, -2.0]}
     options = VectorOptions(kinds=("file",), file=written(tmp_path, kind, rows), unit_length=unit_length)
-    found = label_vectors(Rows.of(features(4)), split_of(labels(4)), options).toarray()
+    found = label_vectors(inputs_of(Rows.of(features(4)), labels(4)), options).toarray()
     expected = np.array([[0, -2], [3, 4]]) / (np.array([[2], [5]]) if unit_length else 1)
     assert np.allclose(found[[0, 2]], expected)
     others = np.linalg.norm(found[[1, 3, 4, 5]], axis=1)  # random directions, as long as the rest
@@ -337,20 +341,20 @@ def test_a_file_of_label_vectors_that_cannot_be_used_is_named(
         (tmp_path / name).write_text(content)
     options = VectorOptions(kinds=("file",), file=str(tmp_path / (name or "missing.tsv")))
     with pytest.raises(DataError, match=message):
-        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+        label_vectors(inputs_of(Rows.of(features(4)), labels(4)), options)
 
 
 def test_vectors_from_a_file_need_one_and_its_ids(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"vectors.kinds 'file' needs vectors.file, got none"):
-        label_vectors(Rows.of(features(4)), split_of(labels(4)), VectorOptions(kinds=("file",)))
+        label_vectors(inputs_of(Rows.of(features(4)), labels(4)), VectorOptions(kinds=("file",)))
     file = written(tmp_path, "numpy", {"id0": [1.0], "id1": [2.0]})
     options = VectorOptions(kinds=("file",), file=file)
     (tmp_path / "elmo.txt").write_text("id0\n")
     with pytest.raises(DataError, match=r"must have 2 ids, one per row of elmo\.npy, got 1"):
-        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+        label_vectors(inputs_of(Rows.of(features(4)), labels(4)), options)
     (tmp_path / "elmo.txt").unlink()
     with pytest.raises(DataError, match=r"needs the ids of its labels, one per line, in elmo\.txt beside it"):
-        label_vectors(Rows.of(features(4)), split_of(labels(4)), options)
+        label_vectors(inputs_of(Rows.of(features(4)), labels(4)), options)
 
 
 def test_each_kind_of_vectors_may_have_a_geometry_of_its_own(tmp_path: Path) -> None:
@@ -362,7 +366,7 @@ def test_each_kind_of_vectors_may_have_a_geometry_of_its_own(tmp_path: Path) -> 
     def clusters(of_vectors: Any, of_tree: Any) -> list[int]:
         vectors = options.model_copy(update={"geometry": of_vectors})
         tree = TreeOptions(n_levels=1, max_leaf=4, geometry=of_tree)
-        return cluster_labels(Rows.of(features(1)), split, vectors, tree).parents[-1].tolist()
+        return cluster_labels(LabelInputs(Rows.of(features(1)), split), vectors, tree).parents[-1].tolist()
 
     euclidean, spherical = clusters(None, "euclidean"), clusters(None, "spherical")
     assert euclidean != spherical

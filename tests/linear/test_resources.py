@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from longtail.data.dataset import Dataset, Split
+from longtail.data.formats.batch import no_texts
 from longtail.labels.tree import TreeOptions
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear, linear_seconds
@@ -24,6 +27,16 @@ def test_the_parts_make_up_the_memory(tiny: Tiny) -> None:
     several = estimate_linear(tiny().train, TfidfOptions(), RankerOptions(), 5)
     assert several.memory_bytes > needs.memory_bytes
     assert several.disk_bytes > needs.disk_bytes
+
+
+def test_columns_that_no_text_uses_take_memory_too(tiny: Tiny) -> None:
+    few, many = (
+        replace(split, texts=no_texts(len(split)), features=sp.csr_matrix(np.ones((len(split), 1))))
+        for split in (tiny().train, tiny().train)
+    )
+    many.features.resize(len(many), 10**8)
+    needs = [estimate_linear(split, TfidfOptions(), RankerOptions(), 1).memory_bytes for split in (few, many)]
+    assert needs[1] - needs[0] == pytest.approx(8e8, rel=0.01)
 
 
 def seconds(split: Split, tree: TreeOptions, ranker: RankerOptions, a_text: float) -> tuple[float, list[int]]:

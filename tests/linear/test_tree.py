@@ -22,25 +22,13 @@ from longtail.run.local import LocalEngine
 from longtail.run.run import Run
 from longtail.types import LabelMatrix
 
+from .problems import N_FEATURES, N_LABELS, N_TEXTS, problem
+
 ONE = Run(LocalEngine(1))
 DenseWeights = Callable[[Layer, int], tuple[Any, Any]]
 PlainScores = Callable[..., tuple[Any, Any]]
-N_TEXTS, N_FEATURES, N_LABELS = 60, 40, 24
 LABELS = np.arange(N_LABELS)
 INDEX = index_of_groups([np.split(LABELS, [10]), np.split(LABELS, [4, 10, 17])], N_LABELS)
-
-
-def problem(seed: int = 0) -> tuple[sp.csr_matrix, LabelMatrix]:
-    """Texts whose words tell their labels; text 3 has no words, text 4 no labels."""
-    rng = np.random.default_rng(seed)
-    rows = [rng.choice(N_LABELS, rng.integers(1, 4), replace=False) for _ in range(N_TEXTS)]
-    rows[4] = rows[4][:0]
-    dense = rng.random((N_TEXTS, N_FEATURES)) * (rng.random((N_TEXTS, N_FEATURES)) < 0.15)
-    for i, row in enumerate(rows):
-        dense[i, row] += 1
-    dense[3] = 0
-    lengths = np.linalg.norm(dense, axis=1, keepdims=True)
-    return sp.csr_matrix((dense / np.maximum(lengths, 1e-9)).astype(np.float32)), LabelMatrix.from_lists(rows, N_LABELS)
 
 
 def train(
@@ -268,26 +256,6 @@ def test_counts_as_costs_pull_texts_to_the_clusters_of_many_of_their_labels() ->
         target = LabelMatrix.from_lists([[0] if own[row] else [] for row in rows], 2)
         copies = train(LabelIndex.flat(2), given=(features[rows], target), **strict).layers[0]
         assert copies.bias[0] == pytest.approx(counted.bias[cluster], abs=2e-3)
-
-
-def test_text_costs_reach_the_solver() -> None:
-    features, labels = problem()
-    costs = np.ones(N_TEXTS, np.float32)
-    costs[30:] = 0
-    flat = LabelIndex.flat(N_LABELS)
-    strict: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 500, "threshold": 0.0, "cost_decay": 0.0}
-    weighted = fit_tree(
-        Rows.of(features),
-        labels,
-        flat,
-        matcher=SolverOptions(),
-        ranker=RankerOptions(**strict),
-        search=BeamOptions(),
-        run=ONE,
-        text_costs=costs,
-    )
-    half = train(flat, given=(features[:30], labels.take(np.arange(30))), **strict)
-    np.testing.assert_allclose(weighted.layers[0].bias, half.layers[0].bias, atol=2e-3)
 
 
 def test_the_automatic_decay_falls_with_the_terms_of_a_text() -> None:

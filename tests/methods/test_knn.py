@@ -140,6 +140,17 @@ def test_needs_grow_with_the_texts_and_time_is_measured(split: Split) -> None:
         assert large.seconds > 0
 
 
+@pytest.mark.parametrize("points", POINTS)
+def test_needs_count_the_pool_that_is_then_held(split: Split, points: dict[str, Any]) -> None:
+    needs = KNN(points=points).estimate_resources(split)
+    parts = dict(needs.parts)
+    pool = KNN(points=points).fit(split).pool_.index.arrays()
+    held = sum(array.nbytes for name, array in pool.items() if name != "hashes")
+    assert held / 2 < parts["pool"] < 4 * held
+    assert needs.memory_bytes == sum(parts.values()) > parts["points"] + parts["pool"] > 0
+    assert needs.disk_bytes == parts["pool"]
+
+
 def test_neighbours_need_a_trained_model() -> None:
     with pytest.raises(NotFittedError, match="not trained"):
         KNN().neighbours(["x"])

@@ -126,6 +126,16 @@ def test_fields_are_read_by_encoder_and_points_alike() -> None:
     assert set(TReaderXML(**TReaderXML.options_for_fields("title,text", {})).columns) == {"title", "text"}
 
 
+@pytest.mark.parametrize("points", ["tfidf", "words"])
+def test_fields_change_what_is_read_and_nothing_else(points: str) -> None:
+    given = {"n_neighbours": 7, "points": {"kind": points}}
+    model = create_method("treaderxml", {"scope": given}, fields="title,text")
+    assert (model.options.scope.n_neighbours, model.options.scope.points.kind) == (7, points)
+    assert set(model.columns) == {"title", "text"}
+    knn = create_method("knn", given, fields="title")
+    assert (knn.options.n_neighbours, knn.options.points.kind, knn.columns) == (7, points, ("title",))
+
+
 def test_only_encoders_that_read_a_scope_can_be_chosen() -> None:
     with pytest.raises(ConfigError, match="encoder"):
         TReaderXML(encoder={"kind": "bilstm"})

@@ -81,3 +81,19 @@ def test_a_model_shows_how_its_clusters_share_the_texts_for_every_kind_of_label_
             clusters = np.split(ranker.children, ranker.child_ptr[1:-1])
             rows = [set(data.train.labels[row].tolist()) for row in range(len(data.train))]
             assert told == [sum(bool(row & set(labels.tolist())) for row in rows) for labels in clusters]
+
+
+def test_needs_are_those_of_the_networks_and_of_the_linear_ranker(
+    tiny: Callable[..., Dataset], quick: Callable[..., dict[str, Any]]
+) -> None:
+    train = tiny(n_texts=80, n_labels=12).train
+    neural = create_method("xbert", quick("xbert"))
+    linear = create_method("xbert", {**quick("xbert"), "recalls": [{"kind": "linear"}], "matcher": {}})
+    ranker = linear.estimate_resources(train)
+    memory = dict(ranker.parts)
+    assert ranker.memory_bytes == pytest.approx(sum(memory.values()), abs=len(memory))
+    assert memory["features"] > 2 * 8 * len(train)  # an id and a number for each word, twice
+    assert ranker.memory_bytes - memory["features"] > train.texts.nbytes
+    both = neural.estimate_resources(train)
+    assert both.memory_bytes >= ranker.memory_bytes
+    assert both.disk_bytes > ranker.disk_bytes

@@ -372,7 +372,7 @@ def test_a_label_that_is_given_twice_counts_once(mode: dict[str, Any]) -> None:
     head, vectors = head_of([3, 4, 5], **mode), vectors_of(3).requires_grad_()
     once = targets_of([[0, 3, 8], [4], [1, 11]], 12)
     rows, labels = np.repeat(once.host_rows, 3), np.repeat(once.host_labels, 3)
-    thrice = Targets(torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, 3, once.texts)
+    thrice = Targets.of_pairs(rows, labels, once.texts)
     assert head.loss(HeadInputs(vectors), thrice).item() == head.loss(HeadInputs(vectors), once).item()
     expected = gradients(head, vectors, head.loss(HeadInputs(vectors), once))
     for name, grad in gradients(head, vectors, head.loss(HeadInputs(vectors), thrice)).items():

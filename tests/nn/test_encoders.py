@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -24,10 +23,10 @@ from longtail.nn.encoders.reader import Reader
 from longtail.nn.heads.base import Step
 from longtail.nn.heads.dense import Dense
 from longtail.nn.network import Network
-from longtail.nn.rows import Touches
 from longtail.nn.training.options import TrainingOptions
 from longtail.text.readings import TextReadings
-from longtail.text.tokens import tokenise
+
+from .reading import batch, gradients_of
 
 SMALL = {"vectors": {"width": 6}, "tokens": {"max_tokens": 12}}
 LSTM = {**SMALL, "hidden": 4, "n_heads": 3, "attention_width": 5}
@@ -46,26 +45,6 @@ TEXTS = pa.table(
         ]
     }
 )
-
-
-def batch(encoder: Encoder, rows: list[int] | None = None, more: int = 0) -> tuple[Tensor, Tensor]:
-    """Some of the texts as ids and mask, padded to the longest and `more`."""
-    tokens = tokenise(TEXTS, encoder.tokeniser)
-    chosen = np.arange(len(tokens)) if rows is None else np.array(rows)
-    width = int(tokens.lengths()[chosen].max()) + more
-    ids, lengths = tokens.padded(chosen, width, encoder.tokeniser.pad_id)
-    return torch.from_numpy(ids).long(), torch.from_numpy(np.arange(width) < lengths[:, None])
-
-
-def gradients_of(encoder: Encoder) -> dict[str, Tensor | None]:
-    """Of each parameter: autograd's, or what a table that trains itself has kept."""
-    found = {name: parameter.grad for name, parameter in encoder.named_parameters()}
-    tables = {id(table.weight): table for table in encoder.tables().values()}
-    for name, parameter in encoder.named_parameters():
-        if id(parameter) in tables and tables[id(parameter)].works:
-            rows, made = Touches.joined(tables[id(parameter)].works).gradients()
-            found[name] = torch.zeros_like(parameter).index_copy_(0, rows, made)
-    return found
 
 
 def close(first: Tensor, second: Tensor) -> None:
@@ -87,7 +66,7 @@ def test_words_are_as_methods_say(cls: type[Encoder]) -> None:
     assert not weight[0].any()
     assert 0.9 < weight.abs().max() <= 1
     assert weight[1].any()
-    ids, mask = batch(encoder, more=2)
+    ids, mask = batch(encoder, TEXTS, more=2)
     encoder(ids, mask).sum().backward()
     gradient = gradients_of(encoder)["embedding.weight"]
     assert gradient is not None
@@ -114,7 +93,7 @@ def test_vectors_come_from_the_file_and_stay_if_they_are_not_trainable(cls: type
 def test_a_bag_is_the_mean_of_its_words_and_pairs() -> None:
     encoder = word_encoder(Bag, {**SMALL, "n_buckets": 10_000})
     words, pairs = encoder.embedding.weight, encoder.pairs.weight
-    ids, mask = batch(encoder, more=2)
+    ids, mask = batch(encoder, TEXTS, more=2)
     for row, text in enumerate(encoder(ids, mask)):
         own = ids[row, mask[row]]
         buckets = [int(a * 116_049_371 + b) % 10_000 for a, b in pairwise(own)]
@@ -128,7 +107,7 @@ def test_a_bag_is_the_mean_of_its_words_and_pairs() -> None:
 def test_attention_rows_sum_to_one_over_real_words() -> None:
     """docs/methods/xbert.md#invariant-11."""
     encoder = word_encoder(BiLSTM, LSTM)
-    ids, mask = batch(encoder, more=3)
+    ids, mask = batch(encoder, TEXTS, more=3)
     attention = encoder.attention(encoder.states(ids, mask), mask)
     assert attention.shape == (len(ids), 3, ids.shape[1])
     close(attention.sum(2), torch.ones(len(ids), 3))
@@ -144,7 +123,7 @@ def test_states_are_those_of_a_packed_bidirectional_lstm(n_layers: int) -> None:
         for number, lstm in enumerate(lstms):
             for weights, value in lstm.named_parameters():
                 reference.get_parameter(weights[:-1] + str(number) + suffix).data.copy_(value.data)
-    ids, mask = batch(encoder, more=2)
+    ids, mask = batch(encoder, TEXTS, more=2)
     packed = pack_padded_sequence(encoder.embedding(ids), mask.sum(1), batch_first=True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(reference(packed)[0], batch_first=True, total_length=ids.shape[1])
     close(encoder.states(ids, mask), expected)
@@ -153,9 +132,9 @@ def test_states_are_those_of_a_packed_bidirectional_lstm(n_layers: int) -> None:
 def test_the_authors_code_lets_padding_in_and_has_a_layer_of_2000_units() -> None:
     encoder = word_encoder(BiLSTM, {**LSTM, "padding": "read", "dense": 2000})
     assert encoder.width == 2000
-    short, long = encoder(*batch(encoder)), encoder(*batch(encoder, more=4))
+    short, long = encoder(*batch(encoder, TEXTS)), encoder(*batch(encoder, TEXTS, more=4))
     assert (short - long).abs().max() > 1e-4
-    ids, mask = batch(encoder)
+    ids, mask = batch(encoder, TEXTS)
     assert torch.equal(encoder(ids, mask), encoder(ids, None))
     assert (short >= 0).all()
     assert word_encoder(BiLSTM, LSTM).width == 3 * 2 * 4
@@ -186,7 +165,7 @@ def test_slots_divide_each_row_as_adaptive_pooling_of_it_alone(
 @pytest.mark.parametrize(("height", "stride"), [(1, 1), (2, 3), (3, 2), (5, 2), (8, 1)])
 def test_filters_see_every_word_of_a_text(height: int, stride: int) -> None:
     encoder = word_encoder(CNN, {**SMALL, "heights": [height], "stride": stride, "bottleneck": None, "n_filters": 60})
-    ids, mask = batch(encoder, more=3)
+    ids, mask = batch(encoder, TEXTS, more=3)
     plain = encoder(ids, mask)
     for row, text in enumerate(mask):
         for place in range(int(text.sum())):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from longtail.nn.tagger import NetworkPlan, Tagger, split_rows
 from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
 from longtail.run.local import LocalEngine
-from longtail.run.progress import Advance
 from longtail.run.run import Run
 from longtail.run.stages import FolderStages
 from longtail.text.readings import TextReadings
+
+from .stopping import Counted, Stopped
 
 N_LABELS, SEED, TOP = 12, 3, 3
 ONE = Run(LocalEngine(1))
@@ -196,28 +196,6 @@ def test_without_clusters_there_is_one_network(data: Dataset) -> None:
     assert levels.n_levels == len(chain(tagger)) == 1
     assert "above" not in tagger.facts
     assert tagger.network.head.n_labels == N_LABELS
-
-
-class Stopped(Exception):
-    """Stands for a kill."""
-
-
-class Counted:
-    """Progress that counts the steps of trainings, and stops the run at one of them."""
-
-    def __init__(self, last: int | None = None) -> None:
-        self.n, self.last = 0, last
-
-    @contextmanager
-    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-        self.n -= name == "train"  # it first tells what it has done before
-
-        def advance(amount: int, note: str = "") -> None:
-            self.n += name == "train"
-            if self.n == self.last:
-                raise Stopped
-
-        yield advance
 
 
 @pytest.mark.parametrize("last", [2, 7, 11])

@@ -50,24 +50,49 @@ def test_a_folder_without_weights_is_refused(copied: Path) -> None:
         create(copied)
 
 
-def test_a_folder_with_half_of_the_weights_is_refused(copied: Path) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
-    with pytest.raises(ConfigError, match=r"encoder\.model: .*copied lacks the weights of .*layer\.2"):
-        create(copied)
-
-
 def test_weights_that_are_no_weights_are_refused(copied: Path) -> None:
     (copied / "model.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0 not a header at")
     with pytest.raises(ConfigError, match=r"encoder\.model: the weights of .*copied cannot be read"):
         create(copied)
 
 
-def test_weights_of_another_shape_are_refused(copied: Path) -> None:
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"num_hidden_layers": 3}, r".*copied lacks the weights of .*layer\.2"),  # half of the weights are there
+        ({"intermediate_size": 65}, "the weights of .*copied cannot be read"),  # they have another shape
+    ],
+)
+def test_weights_that_do_not_fit_the_config_are_refused(copied: Path, other: dict[str, int], said: str) -> None:
     config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "intermediate_size": 65}))
-    with pytest.raises(ConfigError, match=r"encoder\.model: the weights of .*copied cannot be read"):
+    (copied / "config.json").write_text(json.dumps({**config, **other}))
+    with pytest.raises(ConfigError, match=rf"encoder\.model: {said}"):
         create(copied)
+
+
+def test_code_that_comes_with_an_encoder_is_never_run_and_nobody_is_asked(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> str:
+        (tmp_path / "asked").touch()
+        return "y"
+
+    monkeypatch.setattr("builtins.input", asked)
+    (copied / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    config = json.loads((copied / "config.json").read_text())
+    maps = {name: "evil.Evil" for name in ("AutoConfig", "AutoModel")} | {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}
+    for kind in (config["model_type"], "evil"):
+        (copied / "config.json").write_text(json.dumps({**config, "model_type": kind, "auto_map": maps}))
+        settings = json.loads((copied / "tokenizer_config.json").read_text())
+        settings |= {"auto_map": maps, "tokenizer_class": "Evil" if kind == "evil" else settings["tokenizer_class"]}
+        (copied / "tokenizer_config.json").write_text(json.dumps(settings))
+        if kind == "evil":
+            with pytest.raises(ConfigError, match=r"encoder\.model: .*copied cannot be read"):
+                create(copied)
+        else:
+            create(copied)
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "asked").exists()
 
 
 def test_a_config_that_is_no_config_is_refused(copied: Path) -> None:

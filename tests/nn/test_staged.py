@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,10 +26,11 @@ from longtail.nn.tagger import NetworkPlan, Tagger, split_rows
 from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
 from longtail.run.local import LocalEngine
-from longtail.run.progress import Advance
 from longtail.run.run import Run
 from longtail.run.stages import FolderStages
 from longtail.text.readings import TextReadings
+
+from .stopping import Counted, Stopped
 
 N_LABELS, N_CLUSTERS, N_RANKED, SEED = 12, 6, 3, 3
 INDEX = LabelIndex((np.zeros(N_CLUSTERS, np.int32), np.arange(N_LABELS, dtype=np.int32) % N_CLUSTERS))
@@ -164,28 +164,6 @@ def test_the_same_seed_gives_the_same_network(kind: str, fit: Any) -> None:
     one, two = (fit(kind, Run(LocalEngine(1)), **FEW).network for _ in range(2))
     assert one is not two
     assert equal(one, two)
-
-
-class Stopped(Exception):
-    """Stands for a kill."""
-
-
-class Counted:
-    """Progress that counts the steps of trainings, and stops the run at one of them."""
-
-    def __init__(self, last: int | None = None) -> None:
-        self.n, self.last = 0, last
-
-    @contextmanager
-    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-        self.n -= name == "train"  # it first tells what it has done before
-
-        def advance(amount: int, note: str = "") -> None:
-            self.n += name == "train"
-            if self.n == self.last:
-                raise Stopped
-
-        yield advance
 
 
 @pytest.mark.parametrize("kind", KINDS)

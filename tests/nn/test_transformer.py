@@ -299,7 +299,7 @@ def test_the_longest_text_fits_and_one_more_token_would_not(family: str, tmp_pat
     config = config_of(family)
     AutoModel.from_config(config).save_pretrained(tmp_path)
     marks = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=pieces(family)._tokenizer, **marks).save_pretrained(tmp_path)
+    PreTrainedTokenizerFast(tokenizer_object=pieces(family).tokenizer, **marks).save_pretrained(tmp_path)
     encoder = Transformer.create(TransformerOptions.of({"model": str(tmp_path)}), TextReadings(TEXTS)).eval()
     (ids,), _ = encoder.tokeniser.encode([" ".join(["cat"] * 1000)])
     known = {"roberta": 30 - 0 - 1, "mpnet": 30 - 2, "bert": 30, "xlnet": 512}

@@ -93,7 +93,7 @@ def compare(
         write_json(figures | {"files": {name: str(file) for name, file in files.items()}})
     else:
         _show(flags.screen, figures)
-        flags.screen.console.print(f"page: {files['compare.html']}", soft_wrap=True)
+        flags.screen.console.print(f"page: {files['compare.html']}", markup=False, soft_wrap=True)
     if any(one["error"] is not None for one in figures["runs"]):
         raise typer.Exit(FAILED)
 
@@ -159,9 +159,9 @@ def _show(screen: Screen, figures: dict[str, Any]) -> None:
     from longtail.report.verdict import verdict
 
     data = figures["data"]
-    screen.console.print(
-        f"[bold]{data['name']}[/bold], {data['split']}: {data['n_texts']:,} texts, {data['n_train_texts']:,} training "
-        f"texts, {data['n_labels']:,} labels"
+    screen.headline(
+        f"{data['name']}, {data['split']}",
+        f"{data['n_texts']:,} texts, {data['n_train_texts']:,} training texts, {data['n_labels']:,} labels",
     )
     for sentence in verdict(figures):
         screen.console.print(f"- {sentence}", markup=False, soft_wrap=True)

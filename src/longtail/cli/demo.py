@@ -35,6 +35,8 @@ def demo(
     text: DemoText = "a text editor for gnome", out: DemoOut = Path("longtail-demo"), quiet: Quiet = False
 ) -> None:
     """Train on the bundled data set, measure, and tag a text; takes seconds."""
+    from rich.markup import escape
+
     from longtail.data.load import load_dataset
     from longtail.evaluation import evaluate_model
     from longtail.methods import create_method
@@ -56,7 +58,7 @@ def demo(
     place = out / "model"
     model.save(place)
     size = in_bytes(folder_bytes(place))
-    console.print(f"trained in [bold]{in_seconds(trained_s)}[/bold], saved in {place} ({size})\n")
+    console.print(f"trained in [bold]{in_seconds(trained_s)}[/bold], saved in {escape(str(place))} ({size})\n")
 
     evaluation = evaluate_model(model, dev, bootstrap=BootstrapOptions(), progress=screen.progress)
     console.print(f"[bold]on {len(dev):,} packages that it has not seen[/bold]")
@@ -67,8 +69,8 @@ def demo(
         _show_text(screen, evaluation, row)
     show_suggestions(screen, f"your text: {text}", model.predict([text])[0])
     files = write_report(make_report(model, evaluation, DATA, "dev", place), out)
-    console.print(f"[bold]report[/bold]      {files['report.html'].resolve()}", soft_wrap=True)
-    console.print(f"[bold]next[/bold]        echo 'play chess' | longtail predict {place}", soft_wrap=True)
+    console.print(f"[bold]report[/bold]      {escape(str(files['report.html'].resolve()))}", soft_wrap=True)
+    console.print(f"[bold]next[/bold]        echo 'play chess' | longtail predict {escape(str(place))}", soft_wrap=True)
     console.print("            longtail train YOUR.csv --out MODEL --hold-out   (columns text, labels)", soft_wrap=True)
 
 

@@ -83,7 +83,7 @@ def evaluate(
         return
     _show(screen, contents, evaluation.predict_s)
     if files:
-        screen.console.print(f"report: {files['report.html']}")
+        screen.console.print(f"report: {files['report.html']}", markup=False)
 
 
 def list_lengths(at: str) -> list[int]:
@@ -109,9 +109,10 @@ def _show(screen: Screen, report: dict[str, Any], predict_s: float) -> None:
 
     results, data = report["results"], report["data"]
     per_text = 1000 * predict_s / max(data["n_texts"], 1)
-    screen.console.print(
-        f"[bold]{report['title']}[/bold]: {results['n_texts']:,} texts, {data['n_labels']:,} labels, in per cent; "
-        f"predicted in {in_seconds(predict_s)} ({per_text:.2f} ms per text)"
+    screen.headline(
+        report["title"],
+        f"{results['n_texts']:,} texts, {data['n_labels']:,} labels, in per cent; "
+        f"predicted in {in_seconds(predict_s)} ({per_text:.2f} ms per text)",
     )
     roomy = len(list_lengths(results)) * (2 if "intervals" in results else 1) < 8
     screen.table(overall_table(results, explained=roomy))

@@ -36,6 +36,8 @@ RUN_PANEL = "How the command runs"
 _PANELS = (None, DATA_PANEL, RUN_PANEL)
 _FLAG_OF: dict[str, str] = {}
 """The flag of each parameter of the commands."""
+_READ = "vocabulary."
+"""Begins the options that are given with --read."""
 _OPTION = re.compile(r"`([a-z_][\w.*]*)((?:=|, | or )[^`]*|)`")
 """An option, or several, as the library writes them in errors and notes."""
 
@@ -223,14 +225,14 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 def in_flags(text: str) -> str:
     """Return a text of the library with the options that it names in backticks written as flags.
 
-    `resume` becomes --resume, `split=dev` becomes --split dev, and `ranker.threshold`, which is no flag, becomes
-    --set ranker.threshold.
+    `resume` becomes --resume, `split=dev` becomes --split dev; `ranker.threshold` and `vocabulary.ids`, which are no
+    flags, become --set ranker.threshold and --read vocabulary.ids.
     """
 
     def flag(match: re.Match[str]) -> str:
         name, rest = match.groups()
         if name not in _FLAG_OF:
-            return f"--set {name}{rest}"
+            return f"{'--read' if name.startswith(_READ) else '--set'} {name}{rest}"
         return _FLAG_OF[name] + rest.replace("=", " ", 1)
 
     return _OPTION.sub(flag, text)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from threading import Event, RLock, Thread
 
+from longtail.cli.terminal import shown
 from longtail.run.compiling import on_compile
 from longtail.run.progress import COMPILING, Advance
 from longtail.units import in_seconds
@@ -28,7 +29,7 @@ SHARE_OF_TIME = 0.05
 
 def say(text: str) -> None:
     """Write a line on standard error; where bars are drawn it comes above them."""
-    sys.stderr.write(f"{text}\n")  # not with typer.echo, which goes past the bars to the terminal itself
+    sys.stderr.write(f"{shown(text)}\n")  # not with typer.echo, which goes past the bars to the terminal itself
     sys.stderr.flush()
 
 

@@ -16,6 +16,7 @@ import typer
 from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, show, train, tune
 from longtail.cli.flags import in_flags
 from longtail.cli.lines import say
+from longtail.cli.terminal import safe_streams
 from longtail.errors import LongtailError
 from longtail.run.log import LOG
 
@@ -71,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     LOG.addHandler(notes)
     LOG.setLevel(logging.INFO)
     try:
-        return _run(given)
+        with safe_streams():
+            return _run(given)
     finally:
         LOG.removeHandler(notes)
         LOG.setLevel(logging.NOTSET)

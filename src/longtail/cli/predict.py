@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from longtail.cli.flags import Model, PrecisionName, RunFlags, TailWeight, TextC
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 from longtail.run.progress import SILENT
+from longtail.tables import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +149,7 @@ def _target(out: Path | None) -> Iterator[TextIO]:
 def _line(fields: dict[str, Any], labels: list[Suggestion]) -> str:
     """Return one line of JSON."""
     rows = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
-    return json.dumps({**fields, "labels": rows}, ensure_ascii=False) + "\n"
+    return json_text({**fields, "labels": rows}) + "\n"
 
 
 def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:

@@ -14,6 +14,7 @@ from rich.progress import Progress as Live
 from rich.text import Text
 
 from longtail.cli.lines import LONG_S
+from longtail.cli.terminal import console as safe_console
 from longtail.run.compiling import on_compile
 from longtail.run.progress import COMPILING, Advance
 
@@ -46,7 +47,7 @@ class Bars:
             BarColumn(18),
             _Amount(),
             TimeRemainingColumn(),
-            console=console or Console(stderr=True),
+            console=console or safe_console(stderr=True),
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # results in a pipe are none of the bars' business
         )

@@ -119,7 +119,7 @@ def reproduce(
 def _show_counts(screen: Screen, reproduction: Reproduction) -> None:
     checks = reproduction.checks
     verdict = "all counts agree" if all(check.agrees for check in checks) else "counts differ"
-    screen.console.print(f"[bold]{reproduction.outcome['data']}[/bold]: {verdict}")
+    screen.headline(reproduction.outcome["data"], verdict)
     rows = [[check.what, check.expected, check.got, "agrees" if check.agrees else "differs"] for check in checks]
     screen.table(Table(["", "published", "here", ""], rows))
 
@@ -127,9 +127,10 @@ def _show_counts(screen: Screen, reproduction: Reproduction) -> None:
 def _show(screen: Screen, reproduction: Reproduction) -> None:
     outcome, comparisons = reproduction.outcome, reproduction.comparisons
     sizes = outcome["n_texts"]
-    screen.console.print(
-        f"[bold]{outcome['preset']} on {outcome['data']}[/bold]: {sizes['train']:,} training texts, {sizes['test']:,} "
-        f"test texts, in per cent; trained in {in_seconds(outcome['train_s'])}"
+    screen.headline(
+        f"{outcome['preset']} on {outcome['data']}",
+        f"{sizes['train']:,} training texts, {sizes['test']:,} test texts, in per cent; "
+        f"trained in {in_seconds(outcome['train_s'])}",
     )
     for comparison in comparisons:
         result = comparison.result

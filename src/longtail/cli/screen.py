@@ -5,7 +5,6 @@ rich is imported when something is drawn, so that a command in a pipe starts fas
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from functools import cached_property
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from longtail.cli.lines import LINES, say
+from longtail.cli.terminal import console
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
-from longtail.tables import Table
+from longtail.tables import Table, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,9 +57,13 @@ class Screen:
     @cached_property
     def console(self) -> Console:
         """Standard output, for tables and colours."""
-        from rich.console import Console
+        return console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_IN_PIPES)
 
-        return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_IN_PIPES)
+    def headline(self, title: str, text: str) -> None:
+        """Print a title in bold, and a text behind it."""
+        from rich.text import Text
+
+        self.console.print(Text.assemble((title, "bold"), f": {text}"))
 
     def table(self, table: Table, title: str = "") -> None:
         """Print a table."""
@@ -80,4 +84,4 @@ class Screen:
 
 def write_json(value: Any) -> None:
     """Print plain data as JSON."""
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
+    typer.echo(json_text(value, indent=1))

@@ -2,14 +2,16 @@
 
     Source(splits: name -> batches)  ->  Dataset
 
-While reading, labels are numbered in the order of their first appearance in any split. At the end they are renumbered
-in the order of their ids, so that the order depends only on which labels there are.
+While reading, labels are numbered in the order of their first appearance in any split. At the end those that are names
+in the vocabulary get its ids, and all are renumbered in the order of their ids, so that the order depends only on which
+labels there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.formats.batch import Source, Stream
+from longtail.data.matching import ids_in, log_concepts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.run.progress import SILENT, Progress
+from longtail.sparse import checked_csr, sp
 from longtail.types import LabelMatrix
 
 
@@ -37,24 +41,26 @@ def assemble(
     Args:
         source: What a format's reader returned.
         name: The name of the data set.
-        vocabulary: Names the labels; it wins over names in the source.
+        vocabulary: Names the labels, and has the ids of those that are given as names; it wins over the source's own.
         facts: Where the data came from.
         progress: Is told how many texts are read.
     """
     number: dict[str, int] = {}
     read = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
     listed = source.labels.ids if source.labels is not None else []
-    ids = sorted({*number, *listed})
     known = [v for v in (vocabulary, source.labels, source.official, source.hierarchy) if v is not None]
-    labels = Vocabulary.of(ids).described_by(*known)
+    official = vocabulary if vocabulary is not None else source.official
+    id_of = ids_in(official if official is not None else source.labels, [*number, *listed])
+    labels = Vocabulary.of(sorted(set(id_of.values()))).described_by(*known)
     position = labels.position
-    moved = np.fromiter((position[label] for label in number), np.int64, len(number))
+    moved = np.fromiter((position[id_of[label]] for label in number), np.int64, len(number))
     n_features = max((part.features.shape[1] for part in read.values() if part.features is not None), default=0)
     splits = {split: part.finish(labels, moved, n_features) for split, part in read.items()}
-    official = vocabulary if vocabulary is not None else source.official
     if official is not None and source.hierarchy is not None:
         official = official.described_by(official, source.hierarchy)
     splits = {split: replace(part, official=official) for split, part in splits.items()}
+    if official is not None:
+        log_concepts(official, labels)
     return Dataset(name, splits, labels, dict(facts or {}), official)
 
 
@@ -89,7 +95,9 @@ def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress
             advance(batch.texts.num_rows)
     if not tables:
         raise DataError(f"{stream.path} must hold at least one text, it is empty; remove it or fill it")
-    return _Part(_below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features))
+    return _Part(
+        _below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features, stream.path)
+    )
 
 
 def _numbered(labels: pa.Array, number: dict[str, int]) -> NDArray[np.int32]:
@@ -108,11 +116,10 @@ def _below(tables: list[pa.Table], not_texts: set[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _stacked(features: list[Any]) -> Any | None:
+def _stacked(features: list[Any], path: Path) -> Any | None:
     if features[0] is None:
         return None
-    import scipy.sparse as sp
-
+    features = [checked_csr(block, f"the features of {path}") for block in features]
     widest = max(block.shape[1] for block in features)
     for block in features:
         block.resize(block.shape[0], widest)

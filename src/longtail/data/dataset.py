@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.inputs import LABELS, TEXT, LabelSets, Texts, as_labels, as_strings, as_table, labels_column
+from longtail.data.matching import NamedLabels, named_by
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
+from longtail.sparse import checked_csr
 from longtail.types import LabelMatrix
 
 __all__ = ["LABELS", "TEXT", "Dataset", "LabelSets", "Split", "Texts", "as_strings", "as_table"]
@@ -50,6 +52,10 @@ class Split:
     features: Any | None = None  # csr_matrix (n_texts, n_features) float32, where the data came with features
     official: Vocabulary | None = None
     """The whole vocabulary that labels are taken from, where it is known: a model keeps all of its labels."""
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            checked_csr(self.features, "features")
 
     @classmethod
     def of(cls, texts: Texts, labels: LabelSets | None = None, vocabulary: Vocabulary | None = None) -> Split:
@@ -126,6 +132,18 @@ class Split:
             raise DataError(f"the vocabulary must hold every label of the texts, got none for '{unknown}'")
         new_id = np.fromiter((vocabulary.position[label] for label in self.vocabulary.ids), np.int64)
         return replace(self, labels=self.labels.renumber(new_id, len(vocabulary)), vocabulary=vocabulary)
+
+    def named_by(self, official: Vocabulary) -> Split:
+        """With labels named as in an official vocabulary.
+
+        Labels stay in their order, unless some are given as names there: these become ids, and all are sorted.
+        """
+        return self.with_labels(named_by(official, self.vocabulary), official)
+
+    def with_labels(self, named: NamedLabels, official: Vocabulary) -> Split:
+        """With the labels that `longtail.data.matching.named_by` gave for those of this split."""
+        labels = self.labels.renumber(named.new_id, len(named.labels))
+        return replace(self, labels=labels, vocabulary=named.labels, official=official)
 
     def label_names(self, text: int) -> list[str]:
         """Names of the labels of one text."""
@@ -216,10 +234,10 @@ class Dataset:
         return self.splits[name]
 
     def named_by(self, official: Vocabulary) -> Dataset:
-        """With labels named as in an official vocabulary; they stay in their order."""
-        named = self.vocabulary.described_by(official, self.vocabulary)
-        splits = {name: replace(split, vocabulary=named, official=official) for name, split in self.splits.items()}
-        return replace(self, splits=splits, vocabulary=named, official=official)
+        """With labels named as in an official vocabulary, as `Split.named_by` does."""
+        named = named_by(official, self.vocabulary)
+        splits = {name: split.with_labels(named, official) for name, split in self.splits.items()}
+        return replace(self, splits=splits, vocabulary=named.labels, official=official)
 
     def hold_out(self, share: float = 0.1, at_most: int = 4000, seed: int = 0) -> Dataset:
         """With min(at_most, share) of train as `dev`, by a seeded draw; a data set that has a dev is kept as it is."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.examination import Examination, Finding, SplitCounts, examination_markdown, percent
 from longtail.data.lines import read_lines
+from longtail.data.matching import concept_findings, match
 from longtail.data.similar import near_names, same_names
 from longtail.run.progress import SILENT, Progress
 
@@ -66,6 +67,9 @@ def examine(dataset: Dataset, progress: Progress = SILENT, *, block_texts: int =
         for split in scanned:
             findings += _odd_texts(split)
         findings += [*_shared_texts(scanned), *_odd_labels(dataset), *_alike_names(dataset)]
+        if dataset.official is not None:
+            findings += match(dataset.vocabulary.ids, dataset.official).findings()
+            findings += concept_findings(dataset.official, dataset.vocabulary)
     return Examination(
         name=dataset.name,
         n_labels=len(dataset.vocabulary),

@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.arrow import string_array
+from longtail.data.matching import ids_in
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
+from longtail.sparse import checked_csr
 from longtail.types import LabelMatrix
 
 TEXT = "text"
@@ -118,8 +120,8 @@ def as_labels(labels: LabelSets, n_texts: int, vocabulary: Vocabulary | None = N
 
     `labels` are lists of label ids, one per text; or an indicator matrix: a numpy array or scipy.sparse matrix whose
     column i is label i of `vocabulary` (without one, columns are called '0', '1', ...), or a data frame whose columns
-    are label ids. Label lists without a vocabulary are numbered in sorted order; labels that a given vocabulary does
-    not hold are put behind its own.
+    are label ids. Label lists without a vocabulary are numbered in sorted order. Labels that are names in a given
+    vocabulary get its ids; labels that it does not hold are put behind its own.
     """
     if (
         hasattr(labels, "tocsr")
@@ -134,9 +136,9 @@ def as_labels(labels: LabelSets, n_texts: int, vocabulary: Vocabulary | None = N
         for number, row in enumerate(labels.to_pylist() if isinstance(labels, pa.Array | pa.ChunkedArray) else labels)
     ]
     _check_as_many(n_texts, len(rows), "label lists")
-    known = sorted({label for row in rows for label in row})
-    vocabulary = Vocabulary.of(known) if vocabulary is None else vocabulary.extended(known)
-    position = vocabulary.position
+    id_of = ids_in(vocabulary, sorted({label for row in rows for label in row}))
+    vocabulary = Vocabulary.of(list(id_of)) if vocabulary is None else vocabulary.extended(id_of.values())
+    position = {label: vocabulary.position[id] for label, id in id_of.items()}
     return LabelMatrix.from_lists(([position[label] for label in row] for row in rows), len(vocabulary)), vocabulary
 
 
@@ -257,8 +259,9 @@ def _from_indicator(labels: Any, n_texts: int, vocabulary: Vocabulary | None) ->
     if names is None:
         whole = Vocabulary.of([str(number) for number in range(n_columns)]) if vocabulary is None else vocabulary
         return LabelMatrix.from_pairs(rows, columns, n_texts, n_columns), whole
-    whole = Vocabulary.of(names) if vocabulary is None else vocabulary.extended(names)
-    numbers = np.fromiter((whole.position[name] for name in names), np.int64, len(names))
+    id_of = ids_in(vocabulary, names)
+    whole = Vocabulary.of(names) if vocabulary is None else vocabulary.extended(id_of.values())
+    numbers = np.fromiter((whole.position[id_of[name]] for name in names), np.int64, len(names))
     return LabelMatrix.from_pairs(rows, numbers[columns], n_texts, len(whole)), whole
 
 
@@ -286,7 +289,7 @@ def _entries(matrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     if not hasattr(matrix, "tocsr"):
         rows, columns = np.nonzero(matrix)
         return rows, columns, matrix[rows, columns]
-    entries = matrix.tocsr().tocoo()
+    entries = checked_csr(matrix, "an indicator matrix").tocoo()
     kept = entries.data != 0
     return entries.row[kept], entries.col[kept], entries.data[kept]
 

@@ -9,12 +9,17 @@ the one in the first other language, in the order of the tags. Needs rdflib.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from xml.parsers import expat
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError, MissingExtraError
+from longtail.notebook import shorten
+from longtail.run.log import LOG
 
 if TYPE_CHECKING:
     from rdflib import Graph
@@ -24,6 +29,9 @@ SUFFIXES = {
     ".ttl": "turtle", ".turtle": "turtle", ".rdf": "xml", ".xml": "xml", ".owl": "xml", ".nt": "nt", ".ntriples": "nt",
 }  # fmt: skip
 """Suffixes, and rdflib's name of their syntax."""
+_N_LANGUAGES = 5
+_LONGEST_ENTITY = 300
+_BLOCK_BYTES = 4096
 
 
 def read_skos(
@@ -38,6 +46,7 @@ def read_skos(
             `local` part (`p10`); or the concept's `notation`.
     """
     graph = _parse(Path(path))
+    _check_language(graph, language)
     from rdflib import URIRef
     from rdflib.namespace import RDF, SKOS
 
@@ -54,6 +63,8 @@ def read_skos(
         raise DataError(f"{path} must hold SKOS concepts with preferred labels, found none")
     try:
         return Vocabulary.of(sorted(id_of.values()), names, alternatives, parents)
+    except UnicodeEncodeError as error:
+        raise DataError(f"{path} must hold whole characters, got half of a surrogate pair: {error}") from error
     except DataError as error:
         raise DataError(f"{path}: {error}; choose other ids than '{ids}'") from error
 
@@ -67,11 +78,53 @@ def _parse(path: Path) -> Graph:
     if syntax is None:
         raise DataError(f"a SKOS file must end in {', '.join(SUFFIXES)}, got {path.name}")
     try:
-        return rdflib.Graph().parse(str(path), format=syntax)
+        if syntax == "xml":
+            _check_entities(path)
+        return rdflib.Graph().parse(str(path.resolve()), format=syntax)  # a whole path is never taken for an address
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # rdflib's parsers have no error class in common
         raise DataError(f"{path} must be {syntax}: {' '.join(str(error).split())}") from error
+
+
+def _check_entities(path: Path) -> None:
+    """Raise if the file declares entities that grow when they are read; the abbreviations that ontologies use do not.
+
+    All declarations stand before the first element, so no more than that is read.
+    """
+    in_prolog = True
+
+    def check(name: str, is_parameter: bool, value: str | None, *_: str | None) -> None:
+        if is_parameter or value is None or "&" in value or len(value) > _LONGEST_ENTITY:
+            raise DataError(
+                f"{path}: an entity must stand for at most {_LONGEST_ENTITY} characters without further entities, "
+                f"'{shorten(name, 40)}' does not; write it out"
+            )
+
+    def end(*_: object) -> None:
+        nonlocal in_prolog
+        in_prolog = False
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler, parser.StartElementHandler = check, end
+    with open(path, "rb") as stream, suppress(expat.ExpatError):  # rdflib says what is wrong
+        while in_prolog and (block := stream.read(_BLOCK_BYTES)):
+            parser.Parse(block)
+
+
+def _check_language(graph: Graph, language: str) -> None:
+    """Warn where no concept has a name in the language, but some have one in others."""
+    from rdflib.namespace import SKOS
+
+    counts = Counter(_tag(label) for label in graph.objects(None, SKOS.prefLabel))
+    if counts[""] < counts.total() and all(_distance(tag, language) > 1 for tag in counts):
+        others = ", ".join(f"{tag} ({count:,})" for tag, count in counts.most_common(_N_LANGUAGES + 1) if tag)
+        LOG.warning(
+            f"no concept has a name in the language '{language}', so names are in others: {others}; choose one with "
+            "`vocabulary.language`"
+        )
 
 
 def _label_id(graph: Graph, concept: Node, ids: str) -> str:
@@ -93,23 +146,27 @@ def _label_id(graph: Graph, concept: Node, ids: str) -> str:
 
 
 def _name(labels: Iterable[object], language: str) -> str:
-    ranked = sorted((_distance(label, language), _tidy(label)) for label in labels)
-    return ranked[0][1] if ranked else ""
+    ranked = sorted((_distance(_tag(label), language), _tag(label), _tidy(label)) for label in labels)
+    return ranked[0][2] if ranked else ""
 
 
 def _in_language(labels: Iterable[object], language: str) -> list[str]:
-    near = {_tidy(label) for label in labels if _distance(label, language)[0] < 3}
+    near = {_tidy(label) for label in labels if _distance(_tag(label), language) < 3}
     return sorted(near - {""})
 
 
-def _distance(label: object, language: str) -> tuple[int, str]:
-    """Return how far the language of a label is: 0 the same, 1 a variety of it, 2 no language, 3 another one."""
-    tag = (getattr(label, "language", None) or "").lower()
+def _distance(tag: str, language: str) -> int:
+    """Return how far a language is from another: 0 the same, 1 a variety of it, 2 no language, 3 another one."""
     if tag == language.lower():
-        return 0, tag
+        return 0
     if tag.split("-")[0] == language.lower().split("-")[0]:
-        return 1, tag
-    return (3, tag) if tag else (2, tag)
+        return 1
+    return 3 if tag else 2
+
+
+def _tag(label: object) -> str:
+    """Return the language of a label in lower case, empty if it has none."""
+    return (getattr(label, "language", None) or "").lower()
 
 
 def _tidy(label: object) -> str:

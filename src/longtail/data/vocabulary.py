@@ -133,6 +133,8 @@ class Vocabulary:
 
     def described_by(self, *others: Vocabulary) -> Vocabulary:
         """Return the same labels, with name, alternatives and parents of the first of `others` that has them."""
+        if not others:
+            return self
         names: dict[str, str] = {}
         groups: dict[str, dict[str, list[str]]] = {"alternatives": {}, "parents": {}}
         sources = (self, *reversed(others))  # whatever comes later wins

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,18 +72,15 @@ def build_tree(
     options: TreeOptions,
     *,
     seed: int = 0,
-    keys: NDArray[Any] | None = None,
     run: Run | None = None,
 ) -> LabelIndex:
-    """Group labels by their vectors; draws go by `keys` (n_labels,), by default the numbers of the labels."""
+    """Return an index of labels that are grouped by their vectors."""
     n_labels = vectors.shape[0]
-    keys = np.arange(n_labels) if keys is None else np.asarray(keys)
-    everyone = np.argsort(keys, kind="stable").astype(np.int32)
     if n_labels <= 1 or (options.branching is None and options.n_levels == 0):
         return LabelIndex.flat(n_labels)
     run = run or Run()
     spec = SplitSpec(Rows.of(vectors).share(run.engine, "vectors"), options, seed)
-    levels = (_grow_balanced if options.balanced else _grow_any)(spec, everyone, run)
+    levels = (_grow_balanced if options.balanced else _grow_any)(spec, np.arange(n_labels, dtype=np.int32), run)
     return index_of_groups([levels[depth] for depth in _kept(len(levels) - 1, options)], n_labels)
 
 

@@ -95,13 +95,11 @@ def fit_ranker(
     *,
     seed: int = 0,
     run: Run | None = None,
-    text_costs: NDArray[np.float32] | None = None,
     stage_work: int = STAGE_WORK,
 ) -> Layer:
     """Train the last level of `index`.
 
-    `recalled` (n_texts, b) are the clusters that the matcher recalled for each text, `text_costs` (n_texts,) multiply
-    both costs of a text, and `stage_work` is as in `fit_layer`.
+    `recalled` (n_texts, b) are the clusters that the matcher recalled for each text; `stage_work` is as in `fit_layer`.
     """
     flat = len(index.parents) == 1
     if labels.n_texts != len(features):
@@ -116,9 +114,7 @@ def fit_ranker(
     else:
         recalled = _checked(recalled, len(features), index.n_clusters)
     level = index.levels()[-1]
-    examples = Examples.of(
-        labels, level, recalled=recalled, everyone=flat or options.negatives == "all", text_costs=text_costs
-    )
+    examples = Examples.of(labels, level, recalled=recalled, everyone=flat or options.negatives == "all")
     del recalled  # large, and not needed while weights are trained
     return fit_layer(
         features, level, examples, options, seed=seed, run=run, name="label weights", stage_work=stage_work

@@ -61,10 +61,11 @@ def estimate_linear(
     rows, vectors = 8 * plain * n_texts, 8 * n_more * n_texts
     weights = _PER_TERM * plain * len(split.labels.indices) + 6 * n_more * split.labels.n_seen()
     recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
+    columns = column_bytes(split)
     clusters = 300 * 8 * min(n_labels, len(split.labels.indices))
     memory = {
         "texts": split.texts.nbytes,
-        "features": 2 * (rows + vectors),
+        "features": 2 * (rows + vectors) + columns,
         "negatives": recalled,
         "weights": (n_members + 1) * weights,
         "programs and clusters": _BASE + (_NEURAL if n_more else 0) + clusters,
@@ -85,9 +86,10 @@ def estimate_linear(
 def estimate_clustering(split: Split, features: TfidfOptions) -> ResourceEstimate:
     """Return what it takes to cluster labels by the TF-IDF of their texts."""
     rows = 8 * terms_per_text(split, features) * len(split)
-    memory = _BASE + split.texts.nbytes + 3 * rows
+    features_bytes = int(3 * rows) + column_bytes(split)
+    memory = _BASE + split.texts.nbytes + features_bytes
     return ResourceEstimate(
-        int(memory), int(rows), "features.blocks.*.max_features", parts=(("features", int(3 * rows)),)
+        int(memory), int(rows), "features.blocks.*.max_features", parts=(("features", features_bytes),)
     )
 
 
@@ -105,6 +107,11 @@ def terms_per_text(split: Split, features: TfidfOptions) -> float:
         return float(split.features.nnz / len(split))  # type: ignore[union-attr]
     sample = _evenly(len(split), _SAMPLE)
     return float(Tfidf(features).fit_transform(split.take(sample).texts).nnz / len(sample))
+
+
+def column_bytes(split: Split) -> int:
+    """Return the bytes that columns of features that came with the data take, used or not."""
+    return 0 if split.has_texts else 8 * int(split.features.shape[1])  # type: ignore[union-attr]
 
 
 def linear_seconds(split: Split, tree: TreeOptions, ranker: RankerOptions, fit: Callable[[Split], object]) -> float:

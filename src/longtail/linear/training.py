@@ -77,7 +77,6 @@ class Examples:
     counts: NDArray[np.int8]  # (n_assignments,) how often each counts
     text_ptr: NDArray[np.int64]  # (n_clusters + 1,)
     texts: NDArray[np.int32]  # (text_ptr[-1],), or (n_texts,) where all texts train all clusters
-    text_costs: NDArray[np.float32]  # (n_texts,)
 
     @classmethod
     def of(
@@ -88,7 +87,6 @@ class Examples:
         recalled: NDArray[np.int32] | None = None,
         everyone: bool = False,
         counts: NDArray[Any] | None = None,
-        text_costs: NDArray[np.float32] | None = None,
     ) -> Examples:
         """Return the examples of a level.
 
@@ -96,12 +94,10 @@ class Examples:
         (n_texts, b) it is among, or by all texts if `everyone`. `counts` say how often each member counts.
         """
         n = members.n_texts
-        if text_costs is None:
-            text_costs = np.ones(n, np.float32)
         counts = np.ones(len(members.indices), np.int8) if counts is None else np.minimum(counts, 127).astype(np.int8)
         if everyone:
             text_ptr = np.arange(level.n_parents + 1, dtype=np.int64) * n
-            return cls(members, counts, text_ptr, np.arange(n, dtype=np.int32), text_costs)
+            return cls(members, counts, text_ptr, np.arange(n, dtype=np.int32))
         clusters = members.renumber(level.parent_of_child(), level.n_parents)
         recalled = np.empty((n, 0), np.int32) if recalled is None else recalled
         text_ptr = np.zeros(level.n_parents + 1, np.int64)
@@ -109,7 +105,7 @@ class Examples:
         texts_of_clusters(clusters.indptr, clusters.indices, recalled, level.n_parents, text_ptr, texts)
         texts = np.empty(text_ptr[-1], np.int32)
         texts_of_clusters(clusters.indptr, clusters.indices, recalled, level.n_parents, text_ptr, texts)
-        return cls(members, counts, text_ptr, texts, text_costs)
+        return cls(members, counts, text_ptr, texts)
 
     def of_cluster(self, cluster: int) -> NDArray[np.int32]:
         """Return the texts that train a cluster."""
@@ -215,7 +211,7 @@ class _Problem:
     def from_arrays(cls, arrays: Arrays) -> _Problem:
         rest = dict(arrays)
         members = LabelMatrix(rest.pop("indptr"), rest.pop("indices"), len(rest["position"]))
-        examples = {key: rest.pop(key) for key in ("counts", "text_ptr", "texts", "text_costs")}
+        examples = {key: rest.pop(key) for key in ("counts", "text_ptr", "texts")}
         return cls(Examples(members, **examples), **rest)
 
 
@@ -308,7 +304,7 @@ def _solve_block(
     factor[:n_lanes] = problem.cost_factor[block.start : block.stop]
     weights = np.zeros((len(local.features) + 1, LANES), np.float32)
     _SOLVERS[options.loss](
-        local.indptr, local.indices, local.values, targets, examples.text_costs[texts],
+        local.indptr, local.indices, local.values, targets, np.ones(len(texts), np.float32),
         factor * np.float32(options.cost_positive), factor * np.float32(options.cost_negative),
         np.float32(options.bias), np.float32(options.tolerance), options.max_passes,
         np.uint64(spec.seed * 1_000_003 + block.start), weights,

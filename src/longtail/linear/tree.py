@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from longtail.kernels.rows import Rows, SharedRows
+from longtail.labels.clusters import ClusterShares
 from longtail.labels.index import LabelIndex
 from longtail.linear.layer import Layer
 from longtail.linear.ranker import RankerOptions, fit_ranker
@@ -28,6 +30,9 @@ from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.engine import SharedArrays
 from longtail.run.run import Run
+from longtail.text.features import TextFeatures
+from longtail.text.joined import with_embeddings
+from longtail.text.readings import TextReadings
 from longtail.types import LabelMatrix, TopK
 
 
@@ -84,6 +89,51 @@ class LinearTree:
         return cls(tuple(Layer.from_arrays(folder.arrays(file)) for file in kept))
 
 
+class TextEncoder(Protocol):
+    """Gives each text a vector."""
+
+    def vectors(self, texts: TextReadings, run: Run) -> NDArray[np.float32]:
+        """Return the vector of each text, (n_texts, width)."""
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write into a model folder."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `longtail info` shows of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMember:
+    """A trained tree and what it reads: TF-IDF, with the vector of an encoder beside it where there is one."""
+
+    tree: LinearTree
+    features: TextFeatures
+    search: BeamOptions
+    shares: ClusterShares | None = None
+    """How its clusters share the texts, where that is kept."""
+    encoder: TextEncoder | None = None
+    vector_weight: float = 1.0
+    """Length of the text vector beside TF-IDF."""
+
+    def top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        """Return the k best labels of each text, which is encoded once."""
+        rows = texts.rows(self.features, run)
+        if self.encoder is not None:
+            rows = with_embeddings(rows, self.encoder.vectors(texts, run), self.vector_weight)
+        return self.tree.predict(rows, k, self.search, run)
+
+    def save(self, writer: FolderWriter, name: str) -> None:
+        """Write tree and encoder into a model folder."""
+        if self.encoder is not None:
+            self.encoder.save(writer, name)
+        self.tree.save(writer, name)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of the encoder, how clusters share the texts, and the number of weights."""
+        facts = [part.describe() for part in (self.encoder, self.shares) if part is not None]
+        return {key: value for part in facts for key, value in part.items()} | {"n_weights": self.tree.n_weights}
+
+
 def fit_tree(
     features: Rows,
     labels: LabelMatrix,
@@ -94,19 +144,15 @@ def fit_tree(
     search: BeamOptions,
     seed: int = 0,
     run: Run | None = None,
-    text_costs: NDArray[np.float32] | None = None,
     stage_work: int = STAGE_WORK,
 ) -> LinearTree:
-    """Train the matcher level by level, then the ranker.
-
-    `text_costs` (n_texts,) multiply both costs of a text; `stage_work` is as in `fit_layer`.
-    """
+    """Train the matcher level by level, then the ranker; `stage_work` is as in `fit_layer`."""
     run = run or Run()
     layers: list[Layer] = []
     levels, targets = index.levels(), index.targets(labels)
     for number, (level, members) in enumerate(zip(levels[:-1], targets, strict=False)):
         counts = index.counts(labels, number) if matcher.count_costs else None
-        examples = Examples.of(members, level, everyone=number == 0, counts=counts, text_costs=text_costs)
+        examples = Examples.of(members, level, everyone=number == 0, counts=counts)
         name = f"cluster weights {number + 1}"
         layers.append(
             fit_layer(features, level, examples, matcher, seed=seed, run=run, name=name, stage_work=stage_work)
@@ -121,7 +167,6 @@ def fit_tree(
         ranker,
         seed=seed,
         run=run,
-        text_costs=text_costs,
         stage_work=stage_work,
     )
     return LinearTree((*layers, last))

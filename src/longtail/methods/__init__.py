@@ -52,7 +52,7 @@ def create_method(
     if fields is None and seed is None and not settings:
         return model
     options = model.options.plain()
-    options |= {} if fields is None else model.options_for_fields(fields, options)
+    options = merge(options, None if fields is None else model.options_for_fields(fields, options))
     options |= {} if seed is None else {"seed": seed}
     return method.from_options(with_settings(method.from_options(options).options, settings))
 

@@ -47,7 +47,6 @@ class APLCXLNetOptions(NetworkOptions):
 class APLCXLNet(NetworkMethod):
     """A transformer with adaptive probabilistic label clusters on top."""
 
-    name = "aplc-xlnet"
     options_class = APLCXLNetOptions
     advice = Advice("encoder", "labels.bottleneck or labels.shrink")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
@@ -82,7 +82,6 @@ class AttentionXMLOptions(MemberOptions):
 class AttentionXML(EnsembleMethod[ClusteredTagger]):
     """A BiLSTM with label-wise attention, over all labels or down a tree of them; best on a GPU."""
 
-    name = "attentionxml"
     options_class = AttentionXMLOptions
     precisions = ("auto", "fp32", "bf16")
     text_options = ("encoder",)
@@ -105,8 +104,8 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
         if not self._has_clusters:
             return LabelIndex.flat(split.labels.n_labels)
         features, rows = texts.fit_features(split, options.features, run)
-        sources = Sources(features.of_names)
-        index = cluster_labels(rows, split, options.vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, Sources(features.of_names))
+        index = cluster_labels(inputs, options.vectors, options.tree)
         return index.below(options.first_clusters)
 
     @property

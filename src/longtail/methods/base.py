@@ -111,6 +111,8 @@ class Method(Estimator, ABC):
         folder for finished stages: with `resume`, a run that was killed continues there.
         """
         split = texts if isinstance(texts, Split) else Split.of(texts, labels, vocabulary)
+        if vocabulary is not None and isinstance(texts, Split):
+            split = split.named_by(vocabulary)
         run = Run.of(run, threads, progress)
         return self._fit_split(split, TextReadings.of(split), run, vocabulary=vocabulary, work=work, resume=resume)
 

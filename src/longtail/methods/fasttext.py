@@ -12,11 +12,8 @@ from pydantic import Field
 
 from longtail.methods.base import METHODS
 from longtail.methods.network import DenseMethod, DenseOptions
-from longtail.nn.encoders.bag import BagOptions
-from longtail.nn.training.averaging import AveragingOptions
+from longtail.nn.encoders.bag import FOR_ROWS, SUM_OF_WORDS, BagOptions
 from longtail.nn.training.options import TrainingOptions
-from longtail.nn.training.schedules import ScheduleOptions
-from longtail.text.vectors import WordVectorOptions
 
 if TYPE_CHECKING:
     from longtail.methods.keywords import FastTextKeywords
@@ -25,19 +22,11 @@ if TYPE_CHECKING:
 class FastTextOptions(DenseOptions):
     """Options of fastText."""
 
-    encoder: BagOptions = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
+    encoder: BagOptions = SUM_OF_WORDS
     """Words, and pairs of words, whose vectors are summed."""
     dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout of the text vector."""
-    training: TrainingOptions = TrainingOptions(
-        epochs=15.0,
-        batch_size=128,
-        rate=0.03,
-        head_rate=0.01,
-        decay=0.0,
-        schedule=ScheduleOptions(warmup=0.0),
-        averaging=AveragingOptions(kind="none"),
-    )
+    training: TrainingOptions = FOR_ROWS
     """How the network is trained."""
 
 
@@ -45,7 +34,6 @@ class FastTextOptions(DenseOptions):
 class FastText(DenseMethod):
     """Summed word vectors with every label on top; fast on a CPU."""
 
-    name = "fasttext"
     options_class = FastTextOptions
 
     if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from longtail.labels.buckets import BucketOptions
+from longtail.labels.name_matches import NameOptions
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors.base import VectorOptions
 from longtail.linear.ranker import RankerOptions, ScoreOptions
@@ -214,6 +215,13 @@ class LabelwiseKeywords(TypedDict, total=False):
     prior: bool
     chunk: int
 
+class LexicalKeywords(TypedDict, total=False):
+    seed: int
+    tail_weight: float
+    propensity: PropensityKeywords | Propensity
+    names: NameKeywords | NameOptions
+    ranker_texts: int
+
 class LightXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
@@ -254,6 +262,13 @@ class LinearRecallKeywords(TypedDict, total=False):
 class LogisticKeywords(TypedDict, total=False):
     kind: Literal["logistic"]
     cost: float
+
+class NameKeywords(TypedDict, total=False):
+    columns: Sequence[str]
+    title: str | None
+    title_words: int
+    languages: Sequence[Literal["en", "de", "other"]]
+    most_words: int
 
 class NeighbourSearchKeywords(TypedDict, total=False):
     kind: Literal["exact", "faiss"]
@@ -474,8 +489,8 @@ class WordKeywords(TypedDict, total=False):
     min_df: int | Literal["auto"]
 
 class WordPointKeywords(TypedDict, total=False):
-    kind: Literal["words"]
     tokens: TokenKeywords | TokenOptions
+    kind: Literal["words"]
     words: WordKeywords | WordOptions
     vectors: WordVectorKeywords | WordVectorOptions
 

@@ -56,7 +56,6 @@ class KNN(Method):
         model.neighbours(["an apple"], n=1).texts          row numbers of the nearest training texts
     """
 
-    name = "knn"
     options_class = KNNOptions
     reads_features = True
     text_options = ("points",)

@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from longtail.data.dataset import Split
 from longtail.errors import ConfigError
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
@@ -81,7 +81,6 @@ class LightXMLOptions(MemberOptions):
 class LightXML(EnsembleMethod[ClusteredTagger]):
     """A transformer with all labels, or a shortlist of them, on top; best on a GPU."""
 
-    name = "lightxml"
     options_class = LightXMLOptions
     precisions = PRECISIONS
     text_options = ("encoders",)
@@ -106,8 +105,8 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
         if split.labels.n_labels <= options.dense_up_to:
             return None
         features, rows = texts.fit_features(split, options.features, run)
-        sources = Sources(features.of_names)
-        return cluster_labels(rows, split, options.vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, Sources(features.of_names))
+        return cluster_labels(inputs, options.vectors, options.tree)
 
     def _scoring(self, index: LabelIndex | None, n_labels: int) -> Scoring:
         options: LightXMLOptions = self.options

@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import Field
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import BeamOptions, LinearTree, fit_tree
-from longtail.linear.tree_member import TreeMember
+from longtail.linear.tree import BeamOptions, LinearTree, TreeMember, fit_tree
 from longtail.methods.base import METHODS, ResourceEstimate
-from longtail.methods.members import EnsembleMethod, MemberOptions
+from longtail.methods.members import FeatureEnsemble, MemberOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.display import Display
 from longtail.scores.step import ScoreStep
-from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.text.readings import TextReadings
 
@@ -52,7 +50,7 @@ class LinearOptions(MemberOptions):
 
 
 @METHODS.register("linear")
-class Linear(EnsembleMethod[TreeMember]):
+class Linear(FeatureEnsemble[TreeMember]):
     """Linear recall and ranking on TF-IDF: trains in seconds to minutes on a plain CPU.
 
     For example:
@@ -61,7 +59,6 @@ class Linear(EnsembleMethod[TreeMember]):
         model.predict(["an apple"], k=1)[0][0].name        "fruit"
     """
 
-    name = "linear"
     options_class = LinearOptions
     reads_features = True
     text_options = ("features",)
@@ -73,36 +70,30 @@ class Linear(EnsembleMethod[TreeMember]):
     def _plans(self) -> Iterable[tuple[VectorOptions, int]]:
         return product(self.options.vectors, self.options.seeds)
 
-    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
-        self.features_, _ = texts.fit_features(split, self.options.features, run)
-
     def _fit_member(self, plan: tuple[VectorOptions, int], split: Split, texts: TextReadings, run: Run) -> TreeMember:
         options: LinearOptions = self.options
         vectors, seed = plan
         rows = texts.rows(self.features_, run)
-        sources = Sources(self.features_.of_names)
-        index = cluster_labels(rows, split, vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, Sources(self.features_.of_names))
+        index = cluster_labels(inputs, vectors, options.tree)
         matcher, ranker, search = options.matcher, options.ranker, options.search
         tree = fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
         shares = ClusterShares.of(split.labels, index, vectors, seed)
-        return TreeMember(tree, self.features_, options.search, shares)
+        return TreeMember(tree, self.features_, options.search, shares=shares)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))
 
     def _save_prepared(self, writer: FolderWriter) -> None:
-        self.features_.save(writer, "features")
+        super()._save_prepared(writer)
         writer.manifest["n_levels"] = [len(member.tree.layers) for member in self.members_]
-        clusters = {f"member-{number}": member.shares.texts_per_cluster for number, member in enumerate(self.members_)}
-        writer.arrays("clusters", clusters)
-
-    def _open_prepared(self, folder: Folder) -> None:
-        self.features_ = TextFeatures.load(folder, "features")
+        shares = {f"member-{number}": member.shares for number, member in enumerate(self.members_) if member.shares}
+        writer.arrays("clusters", {name: share.texts_per_cluster for name, share in shares.items()})
 
     def _open_member(self, plan: tuple[VectorOptions, int], folder: Folder, name: str) -> TreeMember:
         vectors, seed = plan
         shares = ClusterShares(vectors, seed, folder.arrays("clusters")[name])
-        return TreeMember(LinearTree.load(folder, name), self.features_, self.options.search, shares)
+        return TreeMember(LinearTree.load(folder, name), self.features_, self.options.search, shares=shares)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

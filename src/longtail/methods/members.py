@@ -19,6 +19,7 @@ from longtail.methods.base import Method, MethodOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.combine import CombineOptions, combine
+from longtail.text.features import TextFeatures
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -107,3 +108,22 @@ class EnsembleMethod(Method, Generic[M]):
 
     def _named_plans(self) -> Iterable[tuple[str, Any]]:
         return ((f"member-{number}", plan) for number, plan in enumerate(self._plans()))
+
+
+class FeatureEnsemble(EnsembleMethod[M]):
+    """A method whose members all read the same TF-IDF, which its options call `features`."""
+
+    features_: TextFeatures
+
+    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
+        self.features_, _ = texts.fit_features(split, self.options.features, run)
+
+    def _save_prepared(self, writer: FolderWriter) -> None:
+        self.features_.save(writer, "features")
+
+    def _open_prepared(self, folder: Folder) -> None:
+        self.features_ = TextFeatures.load(folder, "features")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the number of features and the facts of the members."""
+        return {"n_features": self.features_.n_features, **super().describe()}

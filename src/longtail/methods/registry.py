@@ -16,6 +16,7 @@ METHODS: Registry[type[Method]] = Registry(
         "attentionxml": "longtail.methods.attentionxml",
         "fasttext": "longtail.methods.fasttext",
         "knn": "longtail.methods.knn",
+        "lexical": "longtail.methods.lexical",
         "lightxml": "longtail.methods.lightxml",
         "linear": "longtail.methods.linear",
         "stack": "longtail.methods.stack",

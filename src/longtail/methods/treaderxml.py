@@ -81,7 +81,6 @@ class TReaderXMLOptions(NetworkOptions):
 class TReaderXML(NetworkMethod):
     """A network that is shown the labels of a text's nearest training texts."""
 
-    name = "treaderxml"
     options_class = TReaderXMLOptions
 
     if TYPE_CHECKING:

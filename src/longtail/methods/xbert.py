@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import ClusterShares, Sources, cluster_labels
+from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.recall import Recall
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions, label_vectors
 from longtail.linear.layer import Layer
 from longtail.linear.ranker import RankerOptions, ScoreOptions, fit_ranker
-from longtail.linear.recall_and_rank import RecallAndRank
+from longtail.linear.recall import RecallAndRank
 from longtail.linear.resources import estimate_linear
 from longtail.linear.similarity import similarity_ranker
 from longtail.methods.base import METHODS, ResourceEstimate
-from longtail.methods.members import EnsembleMethod, MemberOptions
+from longtail.methods.members import FeatureEnsemble, MemberOptions
 from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.recall import AnyRecallOptions, Matcher, NeuralRecallOptions, estimate_recall
 from longtail.nn.sentences import SentenceEncoder
@@ -32,7 +32,6 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.display import Display
 from longtail.scores.step import ScoreStep
-from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.text.readings import TextReadings
 
@@ -78,10 +77,9 @@ class MemberPlan(NamedTuple):
 
 
 @METHODS.register("xbert")
-class XBERT(EnsembleMethod[RecallAndRank]):
+class XBERT(FeatureEnsemble[RecallAndRank]):
     """A neural matcher over label clusters and a linear ranker below it."""
 
-    name = "xbert"
     options_class = XBERTOptions
     precisions = PRECISIONS
     text_options = ("features", "recalls")
@@ -93,21 +91,18 @@ class XBERT(EnsembleMethod[RecallAndRank]):
     def _plans(self) -> Iterable[MemberPlan]:
         return map(MemberPlan._make, product(self.options.recalls, self.options.vectors, self.options.seeds))
 
-    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
-        self.features_, _ = texts.fit_features(split, self.options.features, run)
-
     def _fit_member(self, plan: MemberPlan, split: Split, texts: TextReadings, run: Run) -> RecallAndRank:
         options: XBERTOptions = self.options
         rows, seed = texts.rows(self.features_, run), plan.seed
         encoder = texts.once("sentence encoder", lambda: SentenceEncoder(options.sentence_model, run=run))
         sources = Sources(self.features_.of_names, encoder, encoder.of_texts)
-        index = cluster_labels(rows, split, plan.vectors, options.tree, seed=seed, run=run, sources=sources)
+        inputs = LabelInputs(rows, split, seed, run, sources)
+        index = cluster_labels(inputs, plan.vectors, options.tree)
         shares = ClusterShares.of(split.labels, index, plan.vectors, seed)
         matcher = Matcher(plan.recall, options.matcher)
         recall = matcher.fit(texts, rows, split.labels, index, seed=seed, run=run)
         if options.ranking == "similarity":  # to the mean TF-IDF of a label's texts, whatever labels are clustered by
-            pifa = label_vectors(rows, split, VectorOptions(), seed=seed, run=run, sources=sources)
-            return self._member(recall, similarity_ranker(pifa, index), shares)
+            return self._member(recall, similarity_ranker(label_vectors(inputs, VectorOptions()), index), shares)
         hard, joined, clusters = options.ranker.negatives == "matcher", rows, None
         if hard or options.embedding_weight:
             n_recalled = options.ranker.n_recalled_of(index.n_clusters, split.labels)
@@ -125,13 +120,10 @@ class XBERT(EnsembleMethod[RecallAndRank]):
         return (*super()._score_steps(), Display(power=self.options.score.power))
 
     def _save_prepared(self, writer: FolderWriter) -> None:
-        self.features_.save(writer, "features")
+        super()._save_prepared(writer)
         writer.manifest["n_clusters"] = [member.ranker.n_clusters for member in self.members_]
         shares = {f"member-{number}": member.shares for number, member in enumerate(self.members_) if member.shares}
         writer.arrays("clusters", {name: share.texts_per_cluster for name, share in shares.items()})
-
-    def _open_prepared(self, folder: Folder) -> None:
-        self.features_ = TextFeatures.load(folder, "features")
 
     def _open_member(self, plan: MemberPlan, folder: Folder, name: str) -> RecallAndRank:
         ranker = Layer.from_arrays(folder.arrays(f"{name}-ranker"))

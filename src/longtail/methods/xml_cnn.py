@@ -31,7 +31,6 @@ class XMLCNNOptions(DenseOptions):
 class XMLCNN(DenseMethod):
     """Filters over words with every label on top."""
 
-    name = "xml-cnn"
     options_class = XMLCNNOptions
 
     if TYPE_CHECKING:

@@ -9,29 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.kernels.rows import Rows
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.model_labels import with_seen_labels
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
-from longtail.linear.tree import BeamOptions, LinearTree, fit_tree
+from longtail.linear.tree import BeamOptions, LinearTree, TreeMember, fit_tree
 from longtail.methods.base import METHODS, ResourceEstimate
-from longtail.methods.members import EnsembleMethod, MemberOptions
+from longtail.methods.members import FeatureEnsemble, MemberOptions
 from longtail.nn.encoders.base import AnyEncoderOptions, EncoderOptions
 from longtail.nn.encoders.transformer import TransformerOptions
+from longtail.nn.heads.base import NoHead
 from longtail.nn.resolutions import FineTuningOptions, Resolutions
 from longtail.nn.resources import text_width
-from longtail.nn.vector_tree import VectorTree
-from longtail.persist import Folder, FolderWriter
+from longtail.nn.tagger import Tagger
+from longtail.persist import Folder
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.display import Display
 from longtail.scores.step import ScoreStep
@@ -72,10 +73,9 @@ class XRTransformerOptions(MemberOptions):
 
 
 @METHODS.register("xr-transformer")
-class XRTransformer(EnsembleMethod[VectorTree]):
+class XRTransformer(FeatureEnsemble[TreeMember]):
     """A transformer fine-tuned from coarse to fine clusters, and a linear tree on TF-IDF and its vectors."""
 
-    name = "xr-transformer"
     options_class = XRTransformerOptions
     precisions = PRECISIONS
     text_options = ("features", "encoders")
@@ -87,44 +87,37 @@ class XRTransformer(EnsembleMethod[VectorTree]):
     def _plans(self) -> Iterable[tuple[EncoderOptions, int]]:
         return product(self.options.encoders, self.options.seeds)
 
-    def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
-        self.features_, _ = texts.fit_features(split, self.options.features, run)
-
-    def _fit_member(self, plan: tuple[EncoderOptions, int], split: Split, texts: TextReadings, run: Run) -> VectorTree:
+    def _fit_member(self, plan: tuple[EncoderOptions, int], split: Split, texts: TextReadings, run: Run) -> TreeMember:
         options: XRTransformerOptions = self.options
         encoder_options, seed = plan
-        rows, sources = texts.rows(self.features_, run), Sources(self.features_.of_names)
-        index = cluster_labels(rows, split, options.vectors, options.tree, seed=seed, run=run, sources=sources)
+        rows = texts.rows(self.features_, run)
+        inputs = LabelInputs(rows, split, seed, run, Sources(self.features_.of_names))
+        index = cluster_labels(inputs, options.vectors, options.tree)
         levels = Resolutions(index.below(options.first_clusters), options.fine_tuning)
         encoder = levels.fit(texts, split.labels, encoder_options, seed=seed, run=run)
         vectors = run.stages.arrays("vectors", lambda: {"vectors": encoder.vectors(texts, run)})[0]["vectors"]
         joined = with_embeddings(rows, np.asarray(vectors), options.embedding_weight)
         tree = self._fit_tree(joined, split, seed, run.within("final"))
-        return VectorTree(encoder, tree, self.features_, options.embedding_weight, options.search)
+        return self._member(encoder, tree)
+
+    def _member(self, encoder: Tagger, tree: LinearTree) -> TreeMember:
+        options: XRTransformerOptions = self.options
+        weight = options.embedding_weight
+        return TreeMember(tree, self.features_, options.search, encoder=encoder, vector_weight=weight)
 
     def _fit_tree(self, rows: Rows, split: Split, seed: int, run: Run) -> LinearTree:
         """Cluster the labels by these rows and train their classifiers."""
         options: XRTransformerOptions = self.options
-        index = cluster_labels(rows, split, options.vectors, options.final_tree, seed=seed, run=run)
+        index = cluster_labels(LabelInputs(rows, split, seed, run), options.vectors, options.final_tree)
         matcher, ranker, search = options.matcher, options.ranker, options.search
         return fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))
 
-    def _save_prepared(self, writer: FolderWriter) -> None:
-        self.features_.save(writer, "features")
-
-    def _open_prepared(self, folder: Folder) -> None:
-        self.features_ = TextFeatures.load(folder, "features")
-
-    def _open_member(self, plan: tuple[EncoderOptions, int], folder: Folder, name: str) -> VectorTree:
-        weight, search = self.options.embedding_weight, self.options.search
-        return VectorTree.load(folder, name, features=self.features_, vector_weight=weight, search=search)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the number of features and the facts of the encoders."""
-        return {"n_features": self.features_.n_features, **super().describe()}
+    def _open_member(self, plan: tuple[EncoderOptions, int], folder: Folder, name: str) -> TreeMember:
+        encoder = Tagger.load(folder, name, lambda width: NoHead())
+        return self._member(encoder, LinearTree.load(folder, name))
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the linear classifiers are timed without text vectors."""

@@ -13,25 +13,22 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from longtail.data.dataset import Split
-from longtail.labels.clusters import Sources, cluster_labels
+from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.resources import estimate_clustering
 from longtail.methods.base import METHODS, ResourceEstimate
 from longtail.methods.network import NetworkMethod, NetworkOptions
-from longtail.nn.encoders.bag import BagOptions
+from longtail.nn.encoders.bag import FOR_ROWS, SUM_OF_WORDS, BagOptions
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.resources import Advice
 from longtail.nn.tagger import MakeHead
-from longtail.nn.training.averaging import AveragingOptions
 from longtail.nn.training.options import TrainingOptions
-from longtail.nn.training.schedules import ScheduleOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.text.fields import TfidfOptions
 from longtail.text.readings import TextReadings
-from longtail.text.vectors import WordVectorOptions
 
 if TYPE_CHECKING:
     from longtail.methods.keywords import XTKeywords
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 class XTOptions(NetworkOptions):
     """Options of XT."""
 
-    encoder: BagOptions = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
+    encoder: BagOptions = SUM_OF_WORDS
     """Words, and pairs of words, whose vectors are summed."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the text vector."""
@@ -52,15 +49,7 @@ class XTOptions(NetworkOptions):
     """How labels are clustered; the clusters of all levels are nodes."""
     nodes: TreeHeadOptions = TreeHeadOptions()
     """How nodes are initialised and searched."""
-    training: TrainingOptions = TrainingOptions(
-        epochs=15.0,
-        batch_size=128,
-        rate=0.03,
-        head_rate=1.0,
-        decay=0.0,
-        schedule=ScheduleOptions(warmup=0.0),
-        averaging=AveragingOptions(kind="none"),
-    )
+    training: TrainingOptions = FOR_ROWS.model_copy(update={"head_rate": 1.0})
     """How the network is trained."""
 
 
@@ -68,7 +57,6 @@ class XTOptions(NetworkOptions):
 class XT(NetworkMethod):
     """Summed word vectors with a label tree on top; fast on a CPU, for many labels."""
 
-    name = "xt"
     options_class = XTOptions
     advice = Advice("encoder", "encoder.vectors.width")
 
@@ -79,10 +67,8 @@ class XT(NetworkMethod):
     def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
         options: XTOptions = self.options
         features, rows = texts.fit_features(split, options.features, run)
-        sources = Sources(features.of_names)
-        self.index_ = cluster_labels(
-            rows, split, options.vectors, options.tree, seed=options.seed, run=run, sources=sources
-        )
+        inputs = LabelInputs(rows, split, options.seed, run, Sources(features.of_names))
+        self.index_ = cluster_labels(inputs, options.vectors, options.tree)
 
     def _head(self, width: int) -> Tree:
         return Tree(width, self.index_, self.options.nodes)

@@ -30,7 +30,7 @@ from longtail.run.run import Run
 from longtail.sparse import sp
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
-from longtail.text.tokens import TokenOptions, TokenRows, tokenise
+from longtail.text.tokens import TokenOptions, TokenReaderOptions, TokenRows, tokenise
 from longtail.text.vectors import TRAIN, WordVectorOptions, check_source, word_vectors
 from longtail.text.words import UNKNOWN, WordOptions, WordTokeniser
 
@@ -60,31 +60,15 @@ class TfidfPointOptions(Options):
         return {"features": self.features.options_for_fields(fields)}
 
 
-class WordPointOptions(Options):
+class WordPointOptions(TokenReaderOptions):
     """Texts as the mean of the vectors of their words."""
 
     kind: Literal["words"] = "words"
     """Which points these are."""
-    tokens: TokenOptions = TokenOptions()
-    """Which columns are read, and how far."""
     words: WordOptions = WordOptions()
     """Which words have a vector."""
     vectors: WordVectorOptions = WordVectorOptions(source=TRAIN)
     """Where the vectors of words come from; they stay as they are."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that texts must have."""
-        return self.tokens.columns
-
-    @property
-    def optional_columns(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def options_for_fields(self, fields: str) -> dict[str, Any]:
-        """Return plain options that read these fields (`title,text`) instead, one after the other."""
-        return {"tokens": {"columns": [name.strip() for name in fields.split(",")]}}
 
 
 AnyPointOptions: TypeAlias = Annotated[TfidfPointOptions | WordPointOptions, Field(discriminator="kind")]

@@ -34,7 +34,6 @@ class Targets:
     labels: Tensor  # (n,) int64, on the device, ascending
     host_rows: NDArray[np.int64]  # (n,)
     host_labels: NDArray[np.int64]  # (n,)
-    n_texts: int
     texts: NDArray[np.int64]  # (n_texts,) numbers of the training texts
     values: Tensor | None = None  # (n,) float32: what a vote adds, or how much a target counts; None: targets count 1
 
@@ -56,35 +55,37 @@ class Targets:
     ) -> Targets:
         """Sort CSR rows of labels, and their values, by label."""
         order = np.argsort(labels, kind="stable")
-        host_rows = np.repeat(np.arange(len(texts)), np.diff(ptr))[order]
-        host_labels = labels[order].astype(np.int64)
-        return cls(
-            rows=torch.from_numpy(host_rows),
-            labels=torch.from_numpy(host_labels),
-            host_rows=host_rows,
-            host_labels=host_labels,
-            n_texts=len(texts),
-            texts=texts,
-            values=None if values is None else torch.from_numpy(values[order]),
-        )
+        rows = np.repeat(np.arange(len(texts)), np.diff(ptr))[order]
+        weights = None if values is None else torch.from_numpy(values[order])
+        return cls.of_pairs(rows, labels[order].astype(np.int64), texts, weights)
+
+    @classmethod
+    def of_pairs(
+        cls,
+        rows: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        texts: NDArray[np.int64],
+        values: Tensor | None = None,
+    ) -> Targets:
+        """Return targets on the host, from pairs that are sorted by label."""
+        return cls(torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, texts, values)
+
+    @property
+    def n_texts(self) -> int:
+        """Number of texts, those without labels included."""
+        return len(self.texts)
 
     def to(self, device: torch.device) -> Targets:
         """Return a copy on a device."""
-        values = None if self.values is None else _on(device, self.values)
-        return replace(self, rows=_on(device, self.rows), labels=_on(device, self.labels), values=values)
+        values = None if self.values is None else on_device(self.values, device)
+        return replace(self, rows=on_device(self.rows, device), labels=on_device(self.labels, device), values=values)
 
     def part(self, start: int, stop: int) -> Targets:
         """Return the targets of the texts `start` to `stop` of the batch."""
         inside = np.flatnonzero((self.host_rows >= start) & (self.host_rows < stop))
-        host_rows, host_labels = self.host_rows[inside] - start, self.host_labels[inside]
-        return Targets(
-            rows=torch.from_numpy(host_rows),
-            labels=torch.from_numpy(host_labels),
-            host_rows=host_rows,
-            host_labels=host_labels,
-            n_texts=stop - start,
-            texts=self.texts[start:stop],
-            values=None if self.values is None else self.values[torch.from_numpy(inside)],
+        values = None if self.values is None else self.values[torch.from_numpy(inside)]
+        return Targets.of_pairs(
+            self.host_rows[inside] - start, self.host_labels[inside], self.texts[start:stop], values
         )
 
     def spans(self, edges: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -132,8 +133,9 @@ class Batch:
     ) -> Batch:
         """Return the given texts one after the other, on the host."""
         chosen = TokenRows(tokens.ids, tokens.ptr).take(texts)
-        ids, targets = torch.from_numpy(chosen.ids.astype(np.int32)), Targets.of(labels, texts) if labels else None
-        return _packed(ids, torch.from_numpy(chosen.ptr), multiple, targets)._with_extras(tokens, texts)
+        packed = _packed(torch.from_numpy(chosen.ids.astype(np.int32)), torch.from_numpy(chosen.ptr), multiple)
+        targets = Targets.of(labels, texts) if labels else None
+        return cls(**packed, mask=None, targets=targets, multiple=multiple)._with_extras(tokens, texts)
 
     def _with_extras(self, tokens: TokenRows, texts: NDArray[np.int64]) -> Batch:
         """Add votes and recalled clusters, where the texts have some."""
@@ -155,41 +157,33 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Return a copy on a device, without waiting for it."""
-        targets, votes = (pairs.to(device) if pairs else None for pairs in (self.targets, self.votes))
-        mask, edges, clusters, log_scores = (
-            None if tensor is None else _on(device, tensor)
-            for tensor in (self.mask, self.edges, self.clusters, self.log_scores)
-        )
-        scope = None if self.scope is None else _on(device, self.scope).long()
-        ids = _on(device, self.ids).long()
-        moved = Batch(ids, mask, targets, scope, edges, self.multiple, votes=votes)
-        return replace(moved, clusters=clusters, log_scores=log_scores)
+        moved: dict[str, Any] = {name: on_device(tensor, device) for name, tensor in self._all(Tensor)}
+        moved |= {name: ids.long() for name, ids in moved.items() if name in ("ids", "scope")}
+        return replace(self, **moved, **{name: pairs.to(device) for name, pairs in self._all(Targets)})
 
     def part(self, start: int, stop: int) -> Batch:
         """Return the texts `start` to `stop` of a batch on the host."""
-        targets, votes = (pairs.part(start, stop) if pairs else None for pairs in (self.targets, self.votes))
+        rows: dict[str, Any] = {name: tensor[start:stop] for name, tensor in self._all(Tensor)}
         if self.edges is not None:
             ptr = self.edges[start : stop + 1]
-            batch = _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple, targets)
-        else:
-            mask, scope = (None if tensor is None else tensor[start:stop] for tensor in (self.mask, self.scope))
-            batch = Batch(self.ids[start:stop], mask, targets, scope)
-        clusters, log_scores = (
-            None if tensor is None else tensor[start:stop] for tensor in (self.clusters, self.log_scores)
-        )
-        return replace(batch, votes=votes, clusters=clusters, log_scores=log_scores)
+            rows |= _packed(self.ids[ptr[0] : ptr[-1]], ptr - ptr[0], self.multiple)
+        return replace(self, **rows, **{name: pairs.part(start, stop) for name, pairs in self._all(Targets)})
+
+    def _all(self, kind: type) -> list[tuple[str, Any]]:
+        """Return the fields that hold something of a kind."""
+        return [(name, value) for name, value in vars(self).items() if isinstance(value, kind)]
 
 
-def _packed(ids: Tensor, ptr: Tensor, multiple: int, targets: Targets | None) -> Batch:
-    """Return packed texts, padded at their end to a multiple of ids, by at least one."""
+def _packed(ids: Tensor, ptr: Tensor, multiple: int) -> dict[str, Any]:
+    """Return `ids` and `edges` of packed texts, padded at their end to a multiple of ids, by at least one."""
     n_ids = (len(ids) // multiple + 1) * multiple
     filled = torch.nn.functional.pad(ids, (0, n_ids - len(ids)))
-    edges = torch.cat([ptr, torch.tensor([n_ids])]).int()
-    return Batch(filled, None, targets, edges=edges, multiple=multiple)
+    return {"ids": filled, "edges": torch.cat([ptr, torch.tensor([n_ids])]).int()}
 
 
-def _on(device: torch.device, tensor: Tensor) -> Tensor:
+def on_device(values: Tensor | NDArray[Any], device: torch.device) -> Tensor:
     """Return a copy on a device, without waiting for it."""
+    tensor = values if isinstance(values, Tensor) else torch.from_numpy(values)
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import cast
 
 import numpy as np
@@ -152,9 +152,8 @@ class Levels:
         threads: int | None = None,
     ) -> ResourceEstimate:
         """Return what it takes to train all levels `n_seeds` times; with `measure` also how long."""
-        total = ResourceEstimate(0, 0, "")
-        for level in range(self.n_levels):
-            estimate = estimate_network(
+        estimates = (
+            estimate_network(
                 split,
                 [plan.encoder],
                 partial(self._outline, level, plan.training.batch_size),
@@ -166,8 +165,9 @@ class Levels:
                 threads=threads,
                 make_network=LevelNetwork,
             )
-            total = estimate if level == 0 else total.then(estimate)
-        return total
+            for level in range(self.n_levels)
+        )
+        return reduce(ResourceEstimate.then, estimates)
 
     def _outline(self, level: int, n_texts: int, width: int) -> Head:
         """Return the head of a level with arbitrary candidates for `n_texts` texts."""

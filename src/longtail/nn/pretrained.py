@@ -57,7 +57,7 @@ def load_tokenizer(model: LocatedModel) -> Any:
     from transformers import AutoTokenizer
 
     with quiet(), _reachable(model, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(model.place, use_fast=True, local_files_only=_offline(model))
+        tokenizer = AutoTokenizer.from_pretrained(model.place, **_loading(model), use_fast=True)
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer.get_vocab()) > len(tokenizer.all_special_tokens):
         raise ConfigError(
             f"encoder.model: {model.place} has no tokenizer that can be used; put tokenizer.json (or vocab.txt) "
@@ -71,7 +71,7 @@ def load_config(model: LocatedModel) -> Any:
     from transformers import AutoConfig
 
     with quiet(), _reachable(model, "config"):
-        config = AutoConfig.from_pretrained(model.place, local_files_only=_offline(model))
+        config = AutoConfig.from_pretrained(model.place, **_loading(model))
     config.dtype = "float32"
     return config
 
@@ -86,7 +86,7 @@ def load_weights(model: LocatedModel, add_pooling_layer: bool) -> tuple[Any, set
         model.place,
         dtype=torch.float32,
         output_loading_info=True,
-        local_files_only=_offline(model),
+        **_loading(model),
     )
     with quiet(), _reachable(model, "weights"):
         try:
@@ -94,6 +94,11 @@ def load_weights(model: LocatedModel, add_pooling_layer: bool) -> tuple[Any, set
         except TypeError:  # architectures without a pooler refuse the option
             weights, info = load()
     return weights, set(info["missing_keys"])
+
+
+def _loading(model: LocatedModel) -> dict[str, bool]:
+    """Return how everything is loaded: code that comes with a model is never run, and nobody is asked to allow it."""
+    return {"trust_remote_code": False, "local_files_only": _offline(model)}
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 from typing import Any, Literal
 
@@ -181,9 +181,8 @@ class Resolutions:
         threads: int | None = None,
     ) -> ResourceEstimate:
         """Return what it takes to train all levels `n_seeds` times with each encoder; with `measure` also how long."""
-        total = ResourceEstimate(0, 0, "")
-        for level in range(self.n_levels):
-            estimate = estimate_network(
+        estimates = (
+            estimate_network(
                 split,
                 encoders,
                 partial(self.head, self._step_to(level)),
@@ -194,8 +193,9 @@ class Resolutions:
                 measure=measure,
                 threads=threads,
             )
-            total = total.then(estimate)
-        return total
+            for level in range(self.n_levels)
+        )
+        return reduce(ResourceEstimate.then, estimates)
 
     def _training(self, level: int) -> TrainingOptions:
         return self.options.training[min(level, len(self.options.training) - 1)]

@@ -1,11 +1,22 @@
-"""The logger of the library, silent until a handler is added.
+"""The logger of the library. The command line shows its messages as notes; Python programs configure it with `logging`.
 
-The command line shows its messages as notes; Python programs configure it through `logging`.
+As long as nobody listens, warnings that are logged become Python's warnings, and the rest is dropped.
 """
 
 from __future__ import annotations
 
 import logging
+import warnings
 
 LOG = logging.getLogger("longtail")
-LOG.addHandler(logging.NullHandler())
+
+
+class _UntilSomeoneListens(logging.Handler):
+    """Turns warnings that no other handler would get into Python's warnings."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if LOG.handlers == [self] and not (LOG.propagate and logging.getLogger().handlers):
+            warnings.warn(record.getMessage(), stacklevel=2)
+
+
+LOG.addHandler(_UntilSomeoneListens(logging.WARNING))

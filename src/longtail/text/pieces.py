@@ -41,25 +41,25 @@ class Pieces:
         self.separator = around.ids[-self.n_after] if self.n_after else None
         """The first of them, which ends a text."""
         tokenizer.enable_truncation(max_tokens)
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the tokeniser and its limit; equal ones give the same ids."""
-        return hashlib.blake2b(f"pieces {self.pad_id} {self._tokenizer.to_str()}".encode()).hexdigest()
+        return hashlib.blake2b(f"pieces {self.pad_id} {self.tokenizer.to_str()}".encode()).hexdigest()
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
         """Return the ids of each text, cut to the limit, and how many texts were cut."""
-        encoded = self._tokenizer.encode_batch(list(texts))
+        encoded = self.tokenizer.encode_batch(list(texts))
         return [one.ids or [self.pad_id] for one in encoded], sum(bool(one.overflowing) for one in encoded)
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens."""
-        return [one.ids for one in self._tokenizer.encode_batch(list(names), add_special_tokens=False)]
+        return [one.ids for one in self.tokenizer.encode_batch(list(names), add_special_tokens=False)]
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
-        writer.text(f"{name}.json", self._tokenizer.to_str())
+        writer.text(f"{name}.json", self.tokenizer.to_str())
         writer.manifest[name] = {"max_tokens": self.max_tokens, "pad_id": self.pad_id, "cls_id": self.cls_id}
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,25 @@ class TokenOptions(Options):
         if self.max_words is not None:
             strings = [" ".join(text.split(maxsplit=self.max_words)[: self.max_words]) for text in strings]
         return strings
+
+
+class TokenReaderOptions(Options):
+    """Options of whatever reads texts as tokens."""
+
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+    """Further columns that are read if texts have them."""
+    tokens: TokenOptions = TokenOptions()
+    """How texts become tokens."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that texts must have."""
+        return self.tokens.columns
+
+    def options_for_fields(self, fields: str) -> dict[str, Any]:
+        """Return plain options that read these fields (`title,text`) one after the other."""
+        columns = [name.strip() for name in fields.split(",")]
+        return {**self.plain(), "tokens": {**self.tokens.plain(), "columns": columns}}
 
 
 @dataclass(frozen=True, eq=False)

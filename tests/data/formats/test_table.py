@@ -1,3 +1,4 @@
+import csv
 import gzip
 import string
 
@@ -155,6 +156,29 @@ def test_a_split_survives_writing_and_reading(tmp_path_factory, rows, suffix):
     again = load_dataset(path, fields=["title"] if any(texts["title"]) else []).train
     wanted = split if any(texts["title"]) else Split(split.texts.select(["text"]), split.labels, split.vocabulary)
     assert again.fingerprint == wanted.fingerprint
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\r=x", "'=quoted", "''-twice"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_spreadsheets_see_no_formulas_and_the_texts_are_read_back(tmp_path, suffix):
+    split = Split.of({"text": FORMULAS, "=title": FORMULAS}, [["=a", "+b"], *([] for _ in FORMULAS[1:])])
+    path = tmp_path / f"a.{suffix}"
+    write_split(split, path)
+    with open(path, encoding="utf-8", newline="") as file:
+        written = list(csv.reader(file, delimiter="," if suffix == "csv" else "\t"))
+    assert written[0] == ["text", "'=title", "labels"]
+    assert [row[0] for row in written[1:]] == [f"'{text}" for text in FORMULAS]
+    assert written[1][2] == "'+b;=a"
+    again = load_dataset(path).train
+    assert again.texts["text"].to_pylist() == FORMULAS
+    assert again[0]["labels"] == ["+b", "=a"]
+
+
+def test_a_quote_before_plain_text_is_read_as_it_is(tmp_path):
+    (tmp_path / "a.csv").write_text("text,labels\n'tis,'a\n")
+    assert load_dataset(tmp_path / "a.csv").train[0] == {"text": "'tis", "labels": ["'a"]}
 
 
 @pytest.mark.parametrize("label", ["a;b", " a", "a\u00a0"])

@@ -113,6 +113,39 @@ def test_what_scikit_learn_writes_is_read_as_scikit_learn_reads_it(tmp_path):
     ]
 
 
+LONG = "1" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"1 0:{LONG}",
+        f"1 0:-1e{LONG}",
+        f"1 {LONG}:1",
+        f"{LONG}:{LONG} x",
+        f"1 0:{LONG}x",
+        f"1 0:{'-' * 100_000}",
+        f"1{' 0:1' * 25_000} x",
+        f"1{' ' * 100_000}x",
+        f"{LONG} 9 9",
+    ],
+)
+@pytest.mark.parametrize("format", ["svmlight", "xmc"])
+def test_a_line_of_very_many_characters_is_refused_after_one_look(tmp_path, line, format):
+    (tmp_path / "a.txt").write_text(f"{line}\n2 0:1\n")
+    with pytest.raises(DataError, match=r"a\.txt:1: .{30,200}$"):
+        load_dataset(tmp_path / "a.txt", format=format)
+
+
+def test_a_feature_number_that_would_fill_the_memory_is_refused(tmp_path):
+    (tmp_path / "a.svm").write_text("1 0:1\n2 134217728:1\n")
+    with pytest.raises(DataError, match=r"a\.svm:2: a feature must be at most 134,217,727, got 134217728; renumber"):
+        load_dataset(tmp_path / "a.svm")
+    (tmp_path / "a.txt").write_text("1 2000000000 3\n2 1999999999:1\n")
+    with pytest.raises(DataError, match=r"a\.txt"):
+        load_dataset(tmp_path / "a.txt")
+
+
 def test_a_split_without_features_cannot_be_written(tmp_path):
     with pytest.raises(DataError, match="only a split with features"):
         write(Split.of(["x"], [["a"]]), tmp_path / "a.txt")

@@ -394,15 +394,15 @@ def test_only_matrices_decay() -> None:
 def test_rates_follow_the_schedule_and_their_ratios_stay() -> None:
     seen: list[list[float]] = []
 
-    class Looking(Trainer):
-        def _update(self, step: int, factor_now: float) -> None:
-            super()._update(step, factor_now)
-            seen.append([group["lr"] for group in self.optimizer.param_groups])
+    def look(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        seen.append([group["lr"] for group in optimizer.param_groups])
 
     network = a_network("adaptive")
     tokens, labels = texts()
     plan = options(schedule={"kind": "linear", "warmup": 0.0}, rate=1e-3, bottleneck_rate=2e-3, head_rate=4e-3)
-    Looking(network, plan, 3, Run()).fit(tokens, places(labels, network.head), 0, LONGEST)
+    trainer = Trainer(network, plan, 3, Run())
+    trainer.optimizer.optimizer.register_step_pre_hook(look)  # the one that accelerate wraps
+    trainer.fit(tokens, places(labels, network.head), 0, LONGEST)
     rates = np.array(seen)
     assert set(np.round(rates[0], 12)) == {1e-3, 2e-3, 4e-3}  # the full ones at the start
     assert np.allclose(rates, rates[0] * np.linspace(1, 0.1, 10)[:, None])

@@ -10,7 +10,6 @@ A split needs Y and one of the two X.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from longtail.data.formats.splits import SPLITS, need
 from longtail.data.lines import read_lines
 from longtail.data.names import numbered_names
 from longtail.errors import DataError
+from longtail.sparse import checked_csr, sp
 
 _ROWS = 100_000
 
@@ -79,12 +79,11 @@ def _lists(labels: Any) -> pa.ListArray:
 
 
 def _matrix(path: Path) -> Any:
-    import scipy.sparse as sp
-
     try:
-        matrix = sp.csr_matrix(sp.load_npz(path), dtype=np.float32)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        stored = sp.load_npz(path)
+    except Exception as error:  # those of zip files, of numpy and of scipy have no class in common
         raise DataError(f"{path} must be a sparse matrix as scipy.sparse.save_npz writes it: {error}") from error
+    matrix = sp.csr_matrix(checked_csr(stored, str(path)), dtype=np.float32)
     matrix.eliminate_zeros()
     return matrix
 

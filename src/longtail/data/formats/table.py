@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +32,7 @@ from longtail.errors import DataError, did_you_mean
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (*DELIMITERS, *PARQUET)
+_FORMULA = r"'*[=+\-@\t\r]"
 _Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
@@ -81,7 +83,7 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
     joined = pc.binary_join(labels, separator)
     style = pv.WriteOptions(delimiter=_delimiter(path, options), quoting_style="needed")
     with pa.output_stream(str(path)) as out:
-        pv.write_csv(pa.table({**columns, options.label_column: joined}), out, style)
+        pv.write_csv(without_formulas(pa.table({**columns, options.label_column: joined})), out, style)
 
 
 def _read(path: Path, options: TableOptions) -> Iterator[TextBatch]:
@@ -125,9 +127,24 @@ def _csv(path: Path, options: TableOptions) -> Iterator[pa.Table]:
         stream = pa.PythonFile(_Stream(path, options), mode="r")
         reader = pv.open_csv(stream, pv.ReadOptions(use_threads=False, block_size=options.block_bytes), parse, convert)
         for batch in reader:
-            yield pa.table(batch)
+            yield with_formulas(pa.table(batch))
     except pa.ArrowInvalid as error:
         raise _csv_fault(path, options, error) from error
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table that spreadsheets take as plain text: a quote before cells and names that look like formulas."""
+    columns = [
+        pc.replace_substring_regex(column, rf"^({_FORMULA})", r"'\1") if pa.types.is_string(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, [re.sub(rf"^({_FORMULA})", r"'\1", name) for name in table.column_names])
+
+
+def with_formulas(table: pa.Table) -> pa.Table:
+    """Return the columns of strings as they were before `without_formulas`."""
+    columns = [pc.replace_substring_regex(column, rf"^'({_FORMULA})", r"\1") for column in table.columns]
+    return pa.table(columns, table.column_names)
 
 
 class _Stream(io.RawIOBase):

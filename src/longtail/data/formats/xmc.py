@@ -25,12 +25,16 @@ from longtail.data.formats.splits import need_files, split_files
 from longtail.data.lines import Lines, fault, first_line, read_lines
 from longtail.data.names import numbered_names
 from longtail.errors import DataError
+from longtail.sparse import MAX_COLUMNS, sp
 
 SUFFIXES = (".txt", ".svm", ".svmlight", ".libsvm")
-_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
-_PAIRS = rf"([ \t]+\d+:{_NUMBER})*[ \t]*"
-_HEADER = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
-_LINE = re.compile(rf"([^ \t:]*|\d+:{_NUMBER}){_PAIRS}")
+# Nothing that has matched is tried again in another way: a line of 100,000 digits is read once.
+_NUMBER = r"[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?"
+_PAIRS = rf"(?:[ \t]++\d++:{_NUMBER})*+[ \t]*+"
+_HEADER = re.compile(r"\s*+(\d{1,18})\s++(\d{1,18})\s++(\d{1,18})\s*+")
+_LINE = re.compile(rf"(?:[^ \t:]*+|\d++:{_NUMBER}){_PAIRS}")
+_SHOWN = 60
+_MOST_DIGITS = 18
 
 
 class XmcOptions(NumberedOptions):
@@ -94,7 +98,7 @@ def _read(path: Path, options: XmcOptions, has_header: bool) -> Iterator[TextBat
 def _counts(path: Path, line: str) -> tuple[int, int]:
     counts = _HEADER.fullmatch(line)
     if counts is None:
-        what = f"the first line must hold the numbers of texts, features and labels, got {line[:60]!r}"
+        what = f"the first line must hold the numbers of texts, features and labels, got {line[:_SHOWN]!r}"
         raise fault(path, 1, f"{what}; read it with `format=svmlight` if it has no such line")
     return int(counts[1]), int(counts[2])
 
@@ -112,8 +116,6 @@ def _parse(path: Path, block: Lines, n_features: int | None) -> TextBatch:
 
 def _features(lines: pa.Array, n_features: int | None) -> Any | None:
     """Return the pairs of each line as a CSR matrix; None if there is anything else."""
-    import scipy.sparse as sp
-
     words = pc.split_pattern(lines, " ")
     rows = np.repeat(np.arange(len(lines)), np.asarray(pc.list_value_length(words)))
     flat = words.flatten()
@@ -131,7 +133,7 @@ def _features(lines: pa.Array, n_features: int | None) -> Any | None:
     except pa.ArrowInvalid:
         return None
     width = n_features if n_features is not None else int(ids.max(initial=-1)) + 1
-    if (ids < 0).any() or (ids >= width).any() or not np.isfinite(values).all():
+    if (ids < 0).any() or (ids >= min(width, MAX_COLUMNS)).any() or not np.isfinite(values).all():
         return None
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[is_pair], minlength=len(lines)))])
     matrix = sp.csr_matrix((values, ids, indptr), shape=(len(lines), width))
@@ -140,15 +142,15 @@ def _features(lines: pa.Array, n_features: int | None) -> Any | None:
 
 
 def _line_fault(path: Path, block: Lines, n_features: int | None) -> DataError:
-    most = (n_features or 1 << 31) - 1
+    most = (n_features or MAX_COLUMNS) - 1
     for number, line in enumerate(block.lines.to_pylist(), block.line):
         if not _LINE.fullmatch(line):
-            return fault(path, number, f"a line must be labels and feature:value pairs, got {line[:60]!r}")
+            return fault(path, number, f"a line must be labels and feature:value pairs, got {line[:_SHOWN]!r}")
         for feature, value in (word.split(":") for word in line.split() if ":" in word):
-            if int(feature) > most:
-                return fault(path, number, f"a feature must be at most {most:,}, got {int(feature):,}")
+            if len(feature.lstrip("0")) > _MOST_DIGITS or int(feature) > most:
+                return fault(path, number, f"a feature must be at most {most:,}, got {feature[:_SHOWN]}; renumber them")
             if abs(float(value)) > float(np.finfo(np.float32).max):
-                return fault(path, number, f"a value must be a finite number, got {value}")
+                return fault(path, number, f"a value must be a finite number, got {value[:_SHOWN]}")
     return DataError(f"cannot read {path}: a line from {block.line} on is not as it must be")
 
 

@@ -40,9 +40,9 @@ class Sources:
 
 @dataclass(frozen=True, eq=False)
 class LabelInputs:
-    """What a kind of label vectors is made from."""
+    """What label vectors are made from."""
 
-    features: Rows  # (n_texts, n_features)
+    features: Rows  # (n_texts, n_features) of the texts of `split`
     split: Split
     seed: int = 0
     run: Run = field(default_factory=Run)
@@ -93,27 +93,18 @@ class VectorOptions(Options):
     """text, random: numbers per label."""
 
 
-def label_vectors(
-    features: Rows,
-    split: Split,
-    options: VectorOptions,
-    *,
-    seed: int = 0,
-    run: Run | None = None,
-    sources: Sources = Sources(),  # noqa: B008, which never changes
-) -> sp.csr_matrix:
-    """Return the vector of each label of a split, one row of length one per label; `features` are those of its texts.
+def label_vectors(inputs: LabelInputs, options: VectorOptions) -> sp.csr_matrix:
+    """Return the vector of each label of a split, one row of length one per label.
 
     Names and texts are encoded only where `options.kinds` need it.
     """
     kinds = {name: LABEL_VECTORS.get(name) for name in options.kinds}
     for name, kind in kinds.items():  # before any work is done
-        if kind.needs and getattr(sources, kind.needs) is None:
+        if kind.needs and getattr(inputs.sources, kind.needs) is None:
             raise ConfigError(
                 f"vectors.kinds '{name}' needs a neural encoder, which this method does not have; "
                 f"use `method=xbert`, or {kind.instead}"
             )
-    inputs = LabelInputs(features, split, seed, run or Run(), sources)
     blocks = [kinds[name].make(inputs, options) for name in options.kinds]
     if len(blocks) == 1:
         return blocks[0]

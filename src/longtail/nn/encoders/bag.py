@@ -17,6 +17,10 @@ from torch import Tensor, nn
 from longtail.nn.encoders.base import ENCODERS, lengths_of
 from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
 from longtail.nn.rows import RowTable, bag_sums
+from longtail.nn.training.averaging import AveragingOptions
+from longtail.nn.training.options import TrainingOptions
+from longtail.nn.training.schedules import ScheduleOptions
+from longtail.text.vectors import WordVectorOptions
 
 _PRIME = 116_049_371
 """Its product with an id below 2^24 fits in 64 bits."""
@@ -33,6 +37,20 @@ class BagOptions(WordEncoderOptions):
     """Divide the sum of a text's vectors by their number, or by its root, which gives longer texts longer vectors."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the numbers of a text's vector that is dropped in training."""
+
+
+SUM_OF_WORDS = BagOptions(divisor="root", vectors=WordVectorOptions(width=100, spread=0.01))
+"""The bag of methods for CPUs."""
+FOR_ROWS = TrainingOptions(
+    epochs=15.0,
+    batch_size=128,
+    rate=0.03,
+    head_rate=0.01,
+    decay=0.0,
+    schedule=ScheduleOptions(warmup=0.0),
+    averaging=AveragingOptions(kind="none"),
+)
+"""How it is trained: Adagrad on rows wants high rates, and neither warm-up nor averages."""
 
 
 @ENCODERS.register("bag")

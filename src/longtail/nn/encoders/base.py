@@ -29,37 +29,23 @@ from longtail.errors import ConfigError
 from longtail.neighbours.scope import Scope
 from longtail.nn.heads.base import Step
 from longtail.nn.rows import RowTable
-from longtail.options import ByKind, Options
+from longtail.options import ByKind
 from longtail.persist import Folder
 from longtail.registry import Registry
 from longtail.run.run import Run
 from longtail.text.readings import TextReadings
-from longtail.text.tokens import Tokeniser, TokenOptions, TokenRows
+from longtail.text.tokens import Tokeniser, TokenReaderOptions, TokenRows
 
 
-class EncoderOptions(Options):
+class EncoderOptions(TokenReaderOptions):
     """Options of every encoder; each adds its `kind`."""
 
     smaller: ClassVar[tuple[str, ...]] = ("model", "trainable_layers")
     """Options that make the encoder smaller."""
-    optional_columns: ClassVar[tuple[str, ...]] = ()
-    """Further columns that are read if texts have them."""
-    tokens: TokenOptions = TokenOptions()
-    """How texts become tokens."""
 
     def scope_fault(self) -> str:
         """Return why a scope cannot be read with these options; empty if it can."""
         return ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the columns that texts must have."""
-        return self.tokens.columns
-
-    def options_for_fields(self, fields: str) -> dict[str, Any]:
-        """Return plain options that read these fields (`title,text`) one after the other."""
-        columns = [name.strip() for name in fields.split(",")]
-        return {**self.plain(), "tokens": {**self.tokens.plain(), "columns": columns}}
 
 
 class Encoder(nn.Module):

@@ -62,13 +62,17 @@ class _Scale:
     value: Tensor
 
 
-class _In(torch.autograd.Function):
-    """Scales gradients that enter the LSTM by a power of two, which changes only their exponents."""
+class _Unchanged(torch.autograd.Function):
+    """Returns its input; only gradients change."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, scale: _Scale) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, scale: _Scale) -> Tensor:
         ctx.scale = scale
-        return states.view_as(states)
+        return tensor.view_as(tensor)
+
+
+class _In(_Unchanged):
+    """Scales gradients that enter the LSTM by a power of two, which changes only their exponents."""
 
     @staticmethod
     @once_differentiable
@@ -78,13 +82,8 @@ class _In(torch.autograd.Function):
         return gradient * ctx.scale.value, None
 
 
-class _Out(torch.autograd.Function):
+class _Out(_Unchanged):
     """Divides gradients that leave the LSTM by that power of two."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: Tensor, scale: _Scale) -> Tensor:
-        ctx.scale = scale
-        return tensor.view_as(tensor)
 
     @staticmethod
     @once_differentiable

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -141,27 +142,21 @@ class Transformer(Encoder):
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
         """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
-        from transformers import AutoConfig, AutoModel
+        from transformers import AutoConfig
 
         saved = dict(facts["config"])
         with quiet():
             config = AutoConfig.for_model(saved.pop("model_type"), **saved)
-            try:
-                model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
-            except TypeError:
-                model = AutoModel.from_config(config)
-        return cls(model, Pieces.load(folder, f"{name}-tokeniser"), options, facts["origin"])
+            encoder = cls.from_config(config, options, Pieces.load(folder, f"{name}-tokeniser"))
+        encoder.origin = facts["origin"]
+        return encoder
 
     @classmethod
     def from_config(cls, config: Any, options: TransformerOptions, tokeniser: Any) -> Self:
         """Return an encoder with random weights from a `transformers` config, for measuring speed."""
-        from transformers import AutoModel
-
-        try:
-            model = AutoModel.from_config(config, add_pooling_layer=options.pooling == "pooler")
-        except TypeError:
-            model = AutoModel.from_config(config)
-        return cls(model, tokeniser, options, {"name": "random weights", "source": "a config"})
+        return cls(
+            _without_weights(config, options), tokeniser, options, {"name": "random weights", "source": "a config"}
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return what `restore` needs beside options and weights."""
@@ -284,6 +279,17 @@ class Transformer(Encoder):
             return lambda states: states.mean(1)
         share = mask / mask.sum(1, keepdim=True).clamp(min=1)  # (B, T)
         return lambda states: (states * share[:, :, None].to(states.dtype)).sum(1)
+
+
+def _without_weights(config: Any, options: TransformerOptions) -> Any:
+    """Return the `transformers` model of a config, with random weights; code that a config names is never run."""
+    from transformers import AutoModel
+
+    build = partial(AutoModel.from_config, config, trust_remote_code=False)
+    try:
+        return build(add_pooling_layer=options.pooling == "pooler")
+    except TypeError:  # architectures without a pooler refuse the option
+        return build()
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from torch.autograd.function import once_differentiable
 from longtail.errors import ConfigError
 from longtail.labels.buckets import BucketOptions, Buckets, build_buckets
 from longtail.labels.frequency import log_odds
-from longtail.nn.batch import Targets
+from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, required
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
@@ -205,13 +205,13 @@ class Adaptive(Head):
             touched[rows, number] = True
             ids += [rows, inverse]
         weights = self._weights(touched)
-        table = _moved(np.column_stack([weights, touched]).astype(np.float32), like.device)
-        flat = _moved(np.concatenate([*ids, np.zeros(0, np.int64)]), like.device)
-        on_device = flat.split_with_sizes([len(array) for array in ids])
+        table = on_device(np.column_stack([weights, touched]).astype(np.float32), like.device)
+        flat = on_device(np.concatenate([*ids, np.zeros(0, np.int64)]), like.device)
+        by_tail = flat.split_with_sizes([len(array) for array in ids])
         tails = {
             number: (
-                on_device[2 * number],
-                on_device[2 * number + 1],
+                by_tail[2 * number],
+                by_tail[2 * number + 1],
                 targets.labels[start:stop] - int(self.edges[number + 1]),
             )
             for number, (start, stop) in enumerate(spans)
@@ -354,9 +354,3 @@ def _softplus(logits: Tensor) -> Tensor:
 
 def _autocast_off(vectors: Tensor) -> torch.autocast:
     return torch.autocast(vectors.device.type, enabled=False)
-
-
-def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
-    """Copy to the device without waiting for it."""
-    tensor = torch.from_numpy(array)
-    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)

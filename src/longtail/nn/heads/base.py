@@ -16,14 +16,16 @@ cheap optimiser and a gradient that is never held as a whole.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from longtail.errors import ConfigError
 from longtail.labels.index import LabelIndex
@@ -95,17 +97,20 @@ class Head(nn.Module):
     reads_clusters: ClassVar[bool] = False
     """Whether `top_k` needs `HeadInputs.clusters`, and training needs `fix_candidates`."""
 
+    built_from: ClassVar[str] = "n_labels"
+    """The field of a `LabelSpace` that the head is made from."""
+
     n_labels: int
     order: NDArray[np.int64] | None = None
     """(n_places,) label at each place, −1 for padding; None if places are the labels."""
 
     @classmethod
-    @abstractmethod
     def create(cls, width: int, labels: LabelSpace, options: Any | None = None) -> Self:
         """Return a new head for text vectors (or token states) of `width` numbers.
 
         `options` are of `options_class`; None means the defaults.
         """
+        return cls(width, required(getattr(labels, cls.built_from), cls.built_from), options)
 
     @abstractmethod
     def loss(self, inputs: HeadInputs, targets: Targets, share: float = 1.0, show: bool = False) -> Tensor:
@@ -211,3 +216,40 @@ def positions(order: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
     real = np.flatnonzero(order >= 0)
     places[order[real]] = real
     return places
+
+
+def best_first(logs: Tensor, places: Tensor, k: int, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the k best of log scores (B, n) and their places, ties by label; place −1 and −inf where there are fewer.
+
+    `labels` (B, n) are those at `places`, where these differ.
+    """
+    by_label = (places if labels is None else labels).argsort(dim=1)
+    logs, by_score = logs.gather(1, by_label).sort(dim=1, descending=True, stable=True)
+    logs, places = logs[:, :k], places.gather(1, by_label).gather(1, by_score[:, :k])
+    places, missing = places.masked_fill(logs == -torch.inf, -1), (0, k - logs.shape[1])
+    return F.pad(logs, missing, value=-torch.inf), F.pad(places, missing, value=-1)
+
+
+def as_scores(logs: Tensor, places: Tensor) -> Tensor:
+    """Return log scores as scores; −inf stays where there is no place."""
+    return logs.exp().masked_fill(places < 0, -torch.inf)
+
+
+def with_gradients(value: Tensor, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+    """Return `value` as a loss whose gradients by `leaves` are `gradients`, whatever the value is."""
+    loss: Tensor = _WithGradients.apply(value, gradients, *leaves)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _WithGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *leaves: Tensor) -> Tensor:
+        ctx.save_for_backward(*gradients)
+        ctx.kinds = [leaf.dtype for leaf in leaves]
+        return value.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upper: Tensor) -> tuple[Tensor | None, ...]:
+        pairs = zip(ctx.saved_tensors, ctx.kinds, strict=True)
+        return None, None, *((gradient * upper).to(kind) for gradient, kind in pairs)

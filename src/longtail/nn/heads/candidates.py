@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from longtail.nn.batch import Targets
+from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.table import LabelTable
 
 if TYPE_CHECKING:
@@ -175,12 +175,6 @@ class Fetched:
             self._event.synchronize()
         array: NDArray[Any] = self._values.numpy()
         return array
-
-
-def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """Copy an array to a device without waiting for it."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def hits_of(targets: Targets, clusters: Tensor, n_clusters: int, size: int) -> Tensor:

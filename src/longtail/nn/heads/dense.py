@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, working_dtype
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, with_gradients, working_dtype
 from longtail.nn.heads.table import LabelTable, LabelTableOptions, Loss, Work
 from longtail.types import LabelMatrix
 
@@ -72,7 +71,7 @@ class Dense(Head):
         if torch.is_grad_enabled():
             self.works.append(work)
         shown = torch.zeros((), device=vectors.device) if value is None else value.mean() * share
-        return given_gradient(vectors, gradient / work.n_step, shown)
+        return with_gradients(shown, [vectors], [gradient / work.n_step])
 
     def allowed(self, inputs: HeadInputs, targets: Targets) -> Tensor | None:
         """Return which labels take part in the loss of each text, (B, n_labels); None if all do."""
@@ -159,23 +158,3 @@ def top_by_blocks(logits: Tensor, k: int, block: int) -> tuple[Tensor, Tensor]:
 def hinge_score(margins: Tensor, power: int = 2) -> Tensor:
     """Return margins as scores in 0..1: exp(−max(0, 1 − margin)^power), as in X-BERT."""
     return torch.exp(-((1 - margins).clamp(min=0) ** power))
-
-
-def given_gradient(vectors: Tensor, gradient: Tensor, value: Tensor) -> Tensor:
-    """Return `value` as a loss whose gradient by `vectors` is `gradient`, whatever the value is."""
-    loss: Tensor = _Given.apply(vectors, gradient, value)  # type: ignore[no-untyped-call]
-    return loss
-
-
-class _Given(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, vectors: Tensor, gradient: Tensor, value: Tensor) -> Tensor:
-        ctx.save_for_backward(gradient)
-        ctx.kind = vectors.dtype
-        return value.clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upper: Tensor) -> tuple[Tensor, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return (gradient * upper).to(ctx.kind), None, None

@@ -25,9 +25,8 @@ from torch import Tensor
 from longtail.errors import ConfigError
 from longtail.kernels.reference.beam import HAIR
 from longtail.labels.index import LabelIndex
-from longtail.nn.batch import Targets
-from longtail.nn.heads.base import HEADS, HeadInputs, LabelSpace, required
-from longtail.nn.heads.candidates import on_device
+from longtail.nn.batch import Targets, on_device
+from longtail.nn.heads.base import HEADS, HeadInputs, LabelSpace, as_scores, best_first, required
 from longtail.nn.heads.dense import Dense, DenseHeadOptions
 from longtail.nn.heads.table import LabelTableOptions, Loss
 from longtail.types import LabelMatrix
@@ -102,11 +101,8 @@ class DenseCandidates(Dense):
         if inputs.clusters is not None and inputs.log_scores is not None:
             scores = scores + self._spread(inputs.clusters, inputs.log_scores, -torch.inf)[:, self.cluster_of]
         best, labels = scores.topk(k)
-        labels, by_label = labels.sort(dim=1)
-        best, by_score = best.gather(1, by_label).sort(dim=1, descending=True, stable=True)
-        missing = best == -torch.inf
-        labels = labels.gather(1, by_score).masked_fill(missing, -1)
-        return best.exp().masked_fill(missing, -torch.inf), labels
+        best, labels = best_first(best, labels, k)
+        return as_scores(best, labels), labels
 
     def _spread(self, clusters: Tensor, values: Tensor, empty: Any) -> Tensor:
         """Return values (B, n) of clusters (B, n) as a table (B, n_clusters); −1 is no cluster."""

@@ -28,12 +28,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from longtail.labels.frequency import log_odds
 from longtail.nn.batch import Targets
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, working_dtype
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, as_scores, with_gradients, working_dtype
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
@@ -129,11 +128,6 @@ class Labelwise(Head):
         self.outputs = nn.Parameter(torch.zeros(n_rows, widths[-1])) if self.options.own_output else None
         self.bias = nn.Parameter(torch.zeros(n_rows)) if self.options.prior else None
 
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: LabelwiseOptions | None = None) -> Labelwise:
-        """Return a new head for token states of `width` numbers."""
-        return cls(width, labels.n_labels, options)
-
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Start biases from how frequent the labels are."""
         self.begin_with(places.texts_per_label(), places.n_texts)
@@ -191,7 +185,7 @@ class Labelwise(Head):
     def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
         """Return scores and places of the k best labels; `inputs` as for `loss`."""
         logs, places = self.ranked(inputs, k)
-        return logs.exp().masked_fill(places < 0, -torch.inf), places
+        return as_scores(logs, places), places
 
     @torch.no_grad()
     def ranked(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
@@ -266,26 +260,6 @@ class Labelwise(Head):
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the head."""
         return {"n_labels": self.n_labels, "n_weights": sum(part.numel() for part in self._by_row().values())}
-
-
-def with_gradients(value: Tensor, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
-    """Return `value` as a loss whose gradients by `leaves` are `gradients`, whatever the value is."""
-    loss: Tensor = _WithGradients.apply(value, gradients, *leaves)  # type: ignore[no-untyped-call]
-    return loss
-
-
-class _WithGradients(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *leaves: Tensor) -> Tensor:
-        ctx.save_for_backward(*gradients)
-        ctx.kinds = [leaf.dtype for leaf in leaves]
-        return value.clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upper: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(ctx.saved_tensors, ctx.kinds, strict=True)
-        return None, None, *((gradient * upper).to(kind) for gradient, kind in pairs)
 
 
 def _hits(chunk: Chunk) -> Tensor:

@@ -25,10 +25,10 @@ from torch import Tensor
 
 from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
-from longtail.nn.batch import Targets
+from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.attention import Words
-from longtail.nn.heads.base import HEADS, HeadInputs, LabelSpace, required
-from longtail.nn.heads.candidates import Candidates, choose, hits_of, on_device
+from longtail.nn.heads.base import HEADS, HeadInputs, best_first
+from longtail.nn.heads.candidates import Candidates, choose, hits_of
 from longtail.nn.heads.labelwise import Chunk, Labelwise, LabelwiseOptions
 from longtail.nn.heads.shortlist import cluster_slots, cluster_targets
 from longtail.types import LabelMatrix
@@ -38,6 +38,7 @@ from longtail.types import LabelMatrix
 class LabelwiseWithin(Labelwise):
     """Scores the labels of given clusters, each with its own attention."""
 
+    built_from = "index"
     reads_clusters = True
 
     order: NDArray[np.int64]
@@ -51,11 +52,6 @@ class LabelwiseWithin(Labelwise):
         self.n_clusters, self.size = slots.shape
         self.register_buffer("labels", torch.from_numpy(self.order), persistent=False)
         self.fixed: NDArray[Any] | None = None
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: LabelwiseOptions | None = None) -> LabelwiseWithin:
-        """Return a new head for token states of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def fix_candidates(self, clusters: NDArray[Any]) -> None:
         """Set the clusters (n_texts, n) of each training text, best first; −1 where there are fewer."""
@@ -108,12 +104,7 @@ class LabelwiseWithin(Labelwise):
             logits = [self.logits(words, chunk)[:, : chunk.n] for chunk in self._gathered(words, candidates)]
         scores = F.logsigmoid(torch.cat(logits, 1)) + above.repeat_interleave(self.size, 1)
         places = self._places(clusters)
-        by_label = self.labels[places].argsort(dim=1)
-        logs, by_score = scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
-        logs, places = logs[:, :k], places.gather(1, by_label).gather(1, by_score[:, :k])
-        places = places.masked_fill(logs == -torch.inf, -1)
-        short = k - places.shape[1]
-        return F.pad(logs, (0, short), value=-torch.inf), F.pad(places, (0, short), value=-1)
+        return best_first(scores, places, k, self.labels[places])
 
     def _gathered(self, words: Words, candidates: Candidates, targets: Targets | None = None) -> Iterator[Chunk]:
         clusters, device = candidates.clusters, words.states.device

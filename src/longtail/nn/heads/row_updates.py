@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longtail.nn.batch import on_device
 from longtail.nn.noise import random_bits
 
 _BETAS = 0.9, 0.999
@@ -26,8 +27,8 @@ def step_numbers(
     correction = [1 - beta**n_updates for beta in _BETAS]
     seed = float(torch.randint(1 << 24, ()))  # a whole number that float32 holds
     values = torch.tensor([[rate, shrink, *correction, seed, epsilon] for shrink in (decay, 0.0)])
-    values = values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
-    return values[0], values[1]
+    for_weight, for_bias = on_device(values, device)
+    return for_weight, for_bias
 
 
 def row_update(optimizer: str, compiled: bool) -> Callable[..., None]:

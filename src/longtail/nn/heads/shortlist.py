@@ -32,8 +32,17 @@ from torch import Tensor, nn
 
 from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
-from longtail.nn.batch import Targets
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, required, working_dtype
+from longtail.nn.batch import Targets, on_device
+from longtail.nn.heads.base import (
+    HEADS,
+    Head,
+    HeadInputs,
+    Step,
+    as_scores,
+    best_first,
+    with_gradients,
+    working_dtype,
+)
 from longtail.nn.heads.candidates import (
     Candidates,
     Fetched,
@@ -41,9 +50,7 @@ from longtail.nn.heads.candidates import (
     best_candidates,
     choose,
     gathered_gradient,
-    on_device,
 )
-from longtail.nn.heads.dense import given_gradient
 from longtail.nn.heads.table import LabelTable, LabelTableOptions, RowWork, Work
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
@@ -77,6 +84,7 @@ class ShortlistOptions(Options):
 class Shortlist(Head):
     """Recall over clusters and ranking inside the best of them."""
 
+    built_from = "index"
     options_class = ShortlistOptions
 
     order: NDArray[np.int64]
@@ -107,11 +115,6 @@ class Shortlist(Head):
         self.works: dict[str, list[RowWork]]
         self.forget()
         self.fixed: NDArray[Any] | None = None
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: ShortlistOptions | None = None) -> Shortlist:
-        """Return a new head for text vectors of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def start_from(self, recall: Head) -> None:
         """Take over the weights of a trained dense head over the same clusters as the recall of this one."""
@@ -189,13 +192,8 @@ class Shortlist(Head):
         with torch.autocast(vectors.device.type, enabled=False):
             inner = self._narrow(vectors.to(self.bottleneck.weight.dtype))
             log_scores, places = best_candidates(self.rank, inner, clusters, F.logsigmoid(logits), k)
-        by_label = self.labels[places].argsort(dim=1)
-        log_scores, by_score = log_scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
-        places = places.gather(1, by_label).gather(1, by_score)
-        missing = log_scores == -torch.inf
-        scores, places = log_scores.exp().masked_fill(missing, -torch.inf), places.masked_fill(missing, -1)
-        short = k - scores.shape[1]
-        return F.pad(scores, (0, short), value=-torch.inf), F.pad(places, (0, short), value=-1)
+        logs, places = best_first(log_scores, places, k, self.labels[places])
+        return as_scores(logs, places), places
 
     def tables(self) -> dict[str, LabelTable]:
         """Return the tables that train themselves, by attribute."""
@@ -289,10 +287,7 @@ def cluster_targets(targets: Targets, size: int, device: torch.device) -> Target
     """Return the clusters of each text's labels, each once, from places in clusters of `size` slots."""
     keys = np.unique(targets.host_labels // size * targets.n_texts + targets.host_rows)
     clusters, rows = np.divmod(keys, targets.n_texts)
-    positives = Targets(
-        torch.from_numpy(rows), torch.from_numpy(clusters), rows, clusters, targets.n_texts, targets.texts
-    )
-    return positives.to(device)
+    return Targets.of_pairs(rows, clusters, targets.texts).to(device)
 
 
 def n_weights(width: int, n_clusters: int, bottleneck_width: int, n_labels: int) -> int:
@@ -303,4 +298,4 @@ def n_weights(width: int, n_clusters: int, bottleneck_width: int, n_labels: int)
 def _loss(vectors: Tensor, gradient: Tensor, value: Tensor | None, scale: Tensor, n_step: float) -> Tensor:
     """Return a loss with this gradient (B, d) and, if it is shown, value (B,), each text scaled by `scale` (B, 1)."""
     shown = torch.zeros((), device=vectors.device) if value is None else (value * scale[:, 0]).sum() / n_step
-    return given_gradient(vectors, gradient * scale / n_step, shown)
+    return with_gradients(shown, [vectors], [gradient * scale / n_step])

@@ -23,10 +23,16 @@ from torch import Tensor
 
 from longtail.labels.index import LabelIndex
 from longtail.labels.nodes import Nodes
-from longtail.nn.batch import Targets
-from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, required
-from longtail.nn.heads.candidates import on_device
-from longtail.nn.heads.dense import given_gradient
+from longtail.nn.batch import Targets, on_device
+from longtail.nn.heads.base import (
+    HEADS,
+    Head,
+    HeadInputs,
+    Step,
+    as_scores,
+    best_first,
+    with_gradients,
+)
 from longtail.nn.rows import RowTable, Touches
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
@@ -53,6 +59,7 @@ class TreeHeadOptions(Options):
 class Tree(Head):
     """One row of weights per node."""
 
+    built_from = "index"
     options_class = TreeHeadOptions
 
     offsets: Tensor
@@ -66,11 +73,6 @@ class Tree(Head):
             self.register_buffer(f"level_{number}", torch.from_numpy(level), persistent=False)
         offsets = np.append(np.where(self.tree.only, np.inf, 0), -np.inf).astype(np.float32)
         self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
-
-    @classmethod
-    def create(cls, width: int, labels: LabelSpace, options: TreeHeadOptions | None = None) -> Tree:
-        """Return a new head for text vectors of `width` numbers."""
-        return cls(width, required(labels.index, "clusters"), options)
 
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Start biases from how often each node is right where its parent is."""
@@ -90,7 +92,7 @@ class Tree(Head):
         gradient = F.embedding_bag(nodes, self.nodes.weight, starts, mode="sum", per_sample_weights=signal)
         if torch.is_grad_enabled():
             self.nodes.works.append(Touches(nodes, texts, widened, signal))
-        return given_gradient(vectors, gradient[:, :-1], each * (share / len(vectors)))
+        return with_gradients(each * (share / len(vectors)), [vectors], [gradient[:, :-1]])
 
     def step(self, step: Step) -> None:
         """Update the rows of the nodes that texts touched since the last step."""
@@ -109,7 +111,7 @@ class Tree(Head):
             beam *= _WIDEN
             left = (~sure).nonzero()[:, 0]
             scores[left], labels[left], sure[left] = self._search(widened[left], k, beam)
-        return scores.exp().masked_fill(labels < 0, -torch.inf), labels
+        return as_scores(scores, labels), labels
 
     def tables(self) -> dict[str, RowTable]:
         """Return the tables that train themselves, by attribute."""
@@ -156,21 +158,13 @@ class Tree(Head):
             nodes = level[clusters.where(above > -torch.inf, 0)].flatten(1)  # below padding all stays at −inf
             scores = self._scores(inputs, nodes, above)
         best, at = scores.topk(min(k, scores.shape[1]))
-        best, labels = _ordered(best, nodes.gather(1, at) - (self.tree.n - self.n_labels))
-        best = F.pad(best, (0, k - best.shape[1]), value=-torch.inf)
-        return best, F.pad(labels, (0, k - labels.shape[1]), value=-1), best[:, -1] >= cut
+        best, labels = best_first(best, nodes.gather(1, at) - (self.tree.n - self.n_labels), k)
+        return best, labels, best[:, -1] >= cut
 
     def _scores(self, inputs: Tensor, nodes: Tensor, above: Tensor) -> Tensor:
         """Return log scores of nodes (B, b·s) below clusters with log scores `above` (B, b)."""
         logits = (self.nodes.weight[nodes] @ inputs[:, :, None]).squeeze(2) + self.offsets[nodes]
         return F.logsigmoid(logits) + above.repeat_interleave(nodes.shape[1] // above.shape[1], 1)
-
-
-def _ordered(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores and labels best first, ties by label; label −1 where there is none."""
-    labels, by_label = labels.masked_fill(scores == -torch.inf, -1).sort(dim=1)
-    scores, by_score = scores.gather(1, by_label).sort(dim=1, descending=True, stable=True)
-    return scores, labels.gather(1, by_score)
 
 
 def _with_one(vectors: Tensor) -> Tensor:

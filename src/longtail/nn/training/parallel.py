@@ -71,16 +71,7 @@ class Exchange:
         gathered = []
         for (n_texts, n), numbers, (value,) in zip(sizes, received, values, strict=True):
             texts, rows, labels = np.split(numbers[: n_texts + 2 * n], [n_texts, n_texts + n])
-            targets = Targets(
-                torch.from_numpy(rows),
-                torch.from_numpy(labels),
-                rows,
-                labels,
-                n_texts=n_texts,
-                texts=texts,
-                values=value,
-            )
-            gathered.append(targets.to(mine.rows.device))
+            gathered.append(Targets.of_pairs(rows, labels, texts, value).to(mine.rows.device))
         return gathered
 
 
@@ -104,9 +95,7 @@ def _joined(micro_batches: Sequence[Targets]) -> Targets:
     order = np.argsort(labels, kind="stable")
     rows, labels, device = rows[order], labels[order], micro_batches[0].rows.device
     texts = np.concatenate([targets.texts for targets in micro_batches])
-    whole = Targets(
-        torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, n_texts=int(starts[-1]), texts=texts
-    )
+    whole = Targets.of_pairs(rows, labels, texts)
     values = [targets.values for targets in micro_batches if targets.values is not None]
     joined = torch.cat(values)[torch.from_numpy(order).to(device)] if values else None
     return replace(whole.to(device), values=joined)
