@@ -51,14 +51,16 @@ class Vocabulary:
             raise DataError(f"label ids must be distinct, got '{twice}' twice")
         names, alternatives, parents = names or {}, alternatives or {}, parents or {}
         lists = pa.list_(pa.string())
-        table = pa.table(
-            {
-                "id": pa.array(ids, pa.string()),
-                "name": pa.array([names.get(i) or i for i in ids], pa.string()),
-                "alternatives": pa.array([list(alternatives.get(i, ())) for i in ids], lists),
-                "parents": pa.array([list(parents.get(i, ())) for i in ids], lists),
-            }
-        )
+        columns = {
+            "id": (ids, pa.string()),
+            "name": ([names.get(i) or i for i in ids], pa.string()),
+            "alternatives": ([list(alternatives.get(i, ())) for i in ids], lists),
+            "parents": ([list(parents.get(i, ())) for i in ids], lists),
+        }
+        try:
+            table = pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
+        except UnicodeEncodeError as error:
+            raise DataError(f"ids and names of labels must be Unicode, got half a character: {error}") from error
         labels = set(ids)
         outside = {p for group in parents.values() for p in group if p not in labels}
         return cls(table, {p: names.get(p) or p for p in sorted(outside)})
