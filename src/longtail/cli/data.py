@@ -62,6 +62,8 @@ def convert(
     from longtail.data.load import load_dataset
     from longtail.data.write import write_dataset, write_split
 
+    if target.is_file() and Path(data.data).exists() and target.samefile(data.data):
+        raise DataError(f"{target} is what is converted, and must not be replaced; choose another target")
     screen = Screen(quiet)
     columns = [name.strip() for name in fields.split(",")] if fields else []
     dataset = load_dataset(**data.arguments(), columns=columns, progress=screen.progress)
