@@ -18,6 +18,7 @@ from longtail.compare.figures import make_comparison
 from longtail.compare.runs import Entry, RunFolder, RunResult, choose_parts, claim_folder
 from longtail.data.load import load_dataset
 from longtail.evaluation import list_length
+from longtail.labels.model_labels import check_known, labels_of_model
 from longtail.metrics import MetricOptions
 from longtail.report import write_comparison
 from longtail.run.isolated import run_apart
@@ -66,6 +67,7 @@ def compare_methods(
     train = compared.dataset.train
     for entry in entries:
         entry.model.check(train)
+    check_known(compared.evaluated, labels_of_model(train))
     out = (out or Path("compared") / dataset.name).absolute()
     claim_folder(out, train)
     folders = {entry.name: RunFolder(out, entry.model, train, compared.evaluated) for entry in entries}

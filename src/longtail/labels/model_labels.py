@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
+from longtail.errors import DataError
+from longtail.run.log import LOG
 from longtail.types import NO_LABEL
 
 
@@ -44,3 +46,21 @@ def labels_of_model(split: Split, *others: Vocabulary | None) -> ModelLabels:
         vocabulary = vocabulary if other is None else vocabulary.followed_by(other)
     counts = np.append(counts, np.zeros(len(vocabulary) - len(counts), counts.dtype))
     return ModelLabels(vocabulary, counts, np.flatnonzero(counts).astype(np.int32), len(split))
+
+
+def check_known(split: Split, labels: ModelLabels) -> None:
+    """Raise if a model can score no label of the texts, and log a warning if it can score less than half of them."""
+    used = [split.vocabulary.ids[label] for label in np.flatnonzero(split.labels.texts_per_label())]
+    scored = labels.vocabulary.take(labels.scored)
+    unknown = [label for label in used if label not in scored.position]
+    if 2 * len(unknown) <= len(used):
+        return
+    words = f"{len(unknown):,} of {len(used):,} labels of the texts, such as {_some(unknown)}"
+    its = f"labels that it learned are {_some(scored.ids)}"
+    if len(unknown) == len(used):
+        raise DataError(f"the model must know some labels of the texts, got {words}, which it does not; {its}")
+    LOG.warning(f"the model does not know {words}: they count as missed; {its}")
+
+
+def _some(labels: list[str]) -> str:
+    return ", ".join(repr(label) for label in labels[:3])
