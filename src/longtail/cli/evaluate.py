@@ -55,7 +55,7 @@ def evaluate(
     screen = flags.screen
     with screen.progress.step("open the model"):
         tagger = load_model(model, precision=cast(Any, precision))
-    dataset = data.load(tagger, screen.progress, further=RECORD_COLUMNS if report else ())
+    dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")

@@ -118,11 +118,11 @@ class DataFlags:
     label_separator: Annotated[str | None, data_option("The separator between two labels in a cell.", "TEXT")] = None
     read: Read = None
 
-    def load(self, model: Method, progress: Progress, further: Sequence[str] = ()) -> Dataset:
-        """Load the data with the columns that `model` reads, and `further` ones where they exist."""
+    def load(self, model: Method, progress: Progress) -> Dataset:
+        """Load the data for `model`."""
         from longtail.training import load_for
 
-        return load_for(model, self.arguments(), progress, further)
+        return load_for(model, self.arguments(), progress)
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""

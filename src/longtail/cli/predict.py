@@ -68,6 +68,7 @@ def predict(
     precision: PrecisionName = "auto",
 ) -> None:
     """Tag texts with a trained model."""
+    from longtail.data.inputs import TEXT
     from longtail.methods import load_model
 
     if k < 1:
@@ -91,8 +92,8 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        options = {"format": format, "optional": tagger.optional_columns}
-        options |= {"text_column": text_column} if text_column else {}
+        remembered = tagger.facts_.get("columns", {}).get("text_column", TEXT)
+        options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
         options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
         batches, total = _read(texts, columns, options, screen)
     with _writer(out, kept) as write, progress.step("predict", total, "texts") as advance:

@@ -58,8 +58,7 @@ def compare_methods(
     """
     run = run or Run()
     columns = dict.fromkeys(column for entry in entries for column in entry.model.columns)
-    optional = dict.fromkeys(column for entry in entries for column in entry.model.optional_columns)
-    dataset = load_dataset(**data, columns=columns, optional_columns=optional, progress=run.progress)
+    dataset = load_dataset(**data, columns=columns, progress=run.progress)
     anchor_first = sorted(entries, key=lambda entry: entry.name != anchor)
     constants = tuple(dict.fromkeys(entry.model.options.propensity for entry in anchor_first))
     options = MetricOptions.of({"at": list(at)}).model_copy(update={"propensities": constants})

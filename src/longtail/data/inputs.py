@@ -95,7 +95,7 @@ def as_strings(values: Any, name: str) -> pa.ChunkedArray:
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _string_array(values)
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if not _is_text(column.type):
+        if not is_text(column.type):
             raise DataError(f"column '{name}' must hold texts, got {column.type}")
         column = column.cast(pa.string())
         return pc.fill_null(column, "") if column.null_count else column
@@ -153,7 +153,7 @@ def _columns(texts: Texts, texts_only: bool = True) -> dict[str, Any]:
         table = _from_frame(table)
     if isinstance(table, pa.Table):
         names = table.column_names
-        return {name: table[name] for name in names if not texts_only or name == TEXT or _is_text(table[name].type)}
+        return {name: table[name] for name in names if not texts_only or name == TEXT or is_text(table[name].type)}
     if isinstance(table, Mapping):
         return dict(table)
     if isinstance(table, pa.Array | pa.ChunkedArray):
@@ -202,11 +202,12 @@ def _string_array(values: Any) -> pa.Array:
 
 def _holds_texts(values: Any) -> bool:
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _is_text(values.type)
+        return is_text(values.type)
     return all(value is None or isinstance(value, str) for value in values)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of this Arrow type are strings."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_kind(inner) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
