@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -151,7 +152,7 @@ class Method(Estimator, ABC):
         threads: int | None = None,
         progress: Progress = SILENT,
     ) -> TopK:
-        """Return the best `k` labels of each text, as positions in `vocabulary_`; short rows end in -1.
+        """Return the best `k` labels of each text (or all), as positions in `vocabulary_`; short rows end in -1.
 
         `threshold` leaves out labels that score less. `tail_weight` moves rare labels up; by default as much as the
         model's options say. Only labels of `allow` and none of `deny` are suggested: ids, names, or branches of the
@@ -159,8 +160,9 @@ class Method(Estimator, ABC):
         auto. `run` says how the work is done; `threads` and `progress` are shorthands for its parts.
         """
         self._check_fitted()
-        if k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        if not isinstance(k, Integral) or k < 1:
+            raise ConfigError(f"k must be a whole number of at least 1, got {k!r}")
+        k = min(int(k), max(len(self.scored_labels_), 1))
         chain = self.chain_.with_call(threshold=threshold, tail_weight=tail_weight, allow=allow, deny=deny)
         readings = TextReadings.of(texts)
         run = Run.of(run, threads, progress)
