@@ -6,7 +6,7 @@ OUT.work    finished stages while it is trained; kept when training fails, remov
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 

@@ -245,7 +245,7 @@ def test_force_goes_on_and_says_that_data_and_options_are_others(
     assert load_model(tmp_path / "out" / "model").options.n_seeds == 1
     for name in ("report.html", "report.md"):
         page = (tmp_path / "out" / name).read_text()
-        assert ", which is not toys" in page
+        assert ", which is not lab/toys" in page
         assert "the data are not those of the paper: training texts: expected 61, got 60" in page
         assert "Beside the published figures" in page
     assert "no verdict" in ran.out

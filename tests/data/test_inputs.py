@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from longtail.data.dataset import Split
 from longtail.data.inputs import as_labels, as_table, labels_column
+from longtail.data.load import load_dataset
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 
@@ -179,3 +180,14 @@ def test_what_is_no_indicator_matrix_is_refused(labels: Any, message: str) -> No
 def test_a_column_of_mixed_types_is_refused() -> None:
     with pytest.raises(DataError, match="plain values of one type"):
         as_table(pd.DataFrame({"text": ["one", 2]}))
+
+
+@pytest.mark.parametrize("texts", [None, 3])
+def test_what_are_no_texts_is_refused(texts: Any) -> None:
+    with pytest.raises(DataError, match="texts must be a list of texts or a table, got"):
+        as_table(texts)
+
+
+def test_a_table_is_no_data_set() -> None:
+    with pytest.raises(DataError, match="data must be a path, a name or texts with labels by part, got DataFrame"):
+        load_dataset(pd.DataFrame({"text": ["a"]}))  # type: ignore[arg-type]

@@ -50,7 +50,6 @@ def evaluate(
     from longtail.methods import load_model
     from longtail.metrics import BootstrapOptions, MetricOptions
     from longtail.report import make_report, write_report
-    from longtail.report.contents import RECORD_COLUMNS
 
     screen = flags.screen
     with screen.progress.step("open the model"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps

@@ -158,6 +158,8 @@ def _columns(texts: Texts, texts_only: bool = True) -> dict[str, Any]:
         return dict(table)
     if isinstance(table, pa.Array | pa.ChunkedArray):
         return {TEXT: table}
+    if not isinstance(table, Iterable):
+        raise DataError(f"texts must be a list of texts or a table, got {_shown(table)}")
     rows = list(table)
     kind: type = Mapping if rows and isinstance(rows[0], Mapping) else str
     wrong = next((number for number, row in enumerate(rows) if not isinstance(row, kind)), None)
