@@ -144,8 +144,8 @@ def _bundled() -> Path:
 def _find(source: str | Path) -> Path:
     if not isinstance(source, str | Path):
         raise DataError(
-            f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables as "
-            "they are, and {'train': (texts, labels)} makes a data set"
+            f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables "
+            "as they are, and {'train': (texts, labels)} makes a data set"
         )
     path = Path(source).expanduser()
     if path.exists():
