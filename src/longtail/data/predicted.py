@@ -9,7 +9,6 @@ Libraries for tables are imported when a table is written, so that tagging lines
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from longtail.data.lines import COMPRESSIONS, bare_suffix
 from longtail.errors import DataError
 from longtail.predictions import Predictions
+from longtail.tables import json_text
 
 Write: TypeAlias = Callable[[pa.Table, Predictions], Any]
 """Writes the suggestions for some texts."""
@@ -78,7 +78,7 @@ def json_lines(stream: IO[bytes], kept: Sequence[str]) -> Write:
         fields = texts.select(list(kept)).to_pylist() if kept else [{}] * len(predictions)
         for row, labels in zip(fields, predictions, strict=True):
             suggested = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
-            stream.write((json.dumps({**row, "labels": suggested}, ensure_ascii=False) + "\n").encode())
+            stream.write((json_text({**row, "labels": suggested}) + "\n").encode())
 
     return write
 
