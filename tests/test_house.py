@@ -24,6 +24,7 @@ LAYERS = [
     {
         "types",
         "errors",
+        "files",
         "registry",
         "persist",
         "options",

@@ -140,7 +140,7 @@ def _target(out: Path | None) -> Iterator[TextIO]:
         return
     import pyarrow as pa
 
-    from longtail.data.write import whole
+    from longtail.files import whole
 
     with whole(out) as temporary, io.TextIOWrapper(pa.output_stream(str(temporary)), "utf-8", newline="\n") as stream:
         yield stream

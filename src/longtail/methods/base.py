@@ -46,7 +46,7 @@ from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
 from longtail.run.run import Precision, Run
-from longtail.run.stages import FolderStages
+from longtail.run.stages import FolderStages, claimed
 from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
@@ -124,9 +124,9 @@ class Method(Estimator, ABC):
             seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
             space = replace(space, scored=np.arange(n_labels, dtype=np.int32))
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
-        if work is not None:
-            run = replace(run, stages=FolderStages.open(work, key, resume))
-        self._fit(seen, TextReadings.of(seen), run)
+        with claimed(work):
+            run = run if work is None else replace(run, stages=FolderStages.open(work, key, resume))
+            self._fit(seen, TextReadings.of(seen), run)
         self.vocabulary_, self.train_counts_, self.scored_labels_ = space.vocabulary, space.train_counts, space.scored
         self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
