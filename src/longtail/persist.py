@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.checksums import first_damaged, sha256
 from longtail.errors import LongtailError, ModelFormatError
 from longtail.files import FileLock, held, remove
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 2
 """The format that is written. Models of format 1 have no score steps and only the labels that they can score."""
 MANIFEST = "manifest.json"
-VERIFY_UP_TO_BYTES = 256 << 20
-"""Folders up to this size are checked by checksum on opening; larger ones by size and structure."""
+ALWAYS_VERIFIED_BYTES = 256 << 20
+"""The files of folders up to this size are compared with their checksums on every opening; larger ones once."""
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Numpy arrays by name."""
@@ -57,15 +58,25 @@ class Folder:
     """An open folder: its manifest, and its arrays and tables as memory maps."""
 
     def __init__(self, path: str | Path, kind: str, verify: bool | None = None) -> None:
-        """Open `path`, which must hold a `kind`; `verify` forces or skips the checksums."""
+        """Open `path`, which must hold a `kind`.
+
+        Files are compared with their checksums, those of large folders once and not again before they change; `verify`
+        forces or skips that.
+        """
         self.path = Path(path)
         self.manifest = _read_manifest(self.path, kind)
+        self._opened = _identity(self.path)
         _check_files(self.path, self.manifest["files"], verify)
 
     @property
     def format(self) -> int:
         """The format version that the folder was written in."""
         return int(self.manifest["format"])
+
+    @property
+    def was_replaced(self) -> bool:
+        """Whether another folder stands in its place now."""
+        return _identity(self.path) != self._opened
 
     def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays stored as `name`, mapped copy-on-write: shared between processes until one writes."""
@@ -77,7 +88,9 @@ class Folder:
 
         file = self._file(f"{name}.arrow")
         try:
-            return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+            table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+            table.validate(full=True)
+            return table
         except (pa.ArrowException, OSError) as error:
             raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
 
@@ -241,7 +254,9 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        version = int(manifest["format"])
+        version = manifest["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"format must be a number from 1 to {FORMAT_VERSION}, got {version!r:.60}")
         if version > FORMAT_VERSION:
             raise ModelFormatError(
                 f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
@@ -255,12 +270,27 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
         raise ModelFormatError(f"{path} holds a {actual}, not a {kind}")
     if not unchanged:
         raise ModelFormatError(f"{path / MANIFEST} was changed after it was written; save the model again")
+    if not isinstance(manifest.get("files"), dict) or not all(
+        _is_file_entry(name, facts) for name, facts in manifest["files"].items()
+    ):
+        raise ModelFormatError(f"{path / MANIFEST} must name files with `bytes` and `sha256`; save the model again")
     return dict(manifest)
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = (path / MANIFEST).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _is_file_entry(name: str, facts: Any) -> bool:
+    """Return whether a manifest may say this of a file: it must lie in the folder itself."""
+    return Path(name).name == name and isinstance(facts, dict) and type(facts.get("bytes")) is int and "sha256" in facts
+
+
 def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> None:
-    if verify is None:
-        verify = sum(facts["bytes"] for facts in files.values()) <= VERIFY_UP_TO_BYTES
     for name, facts in files.items():
         file = path / name
         size = file.stat().st_size if file.is_file() else -1
@@ -268,12 +298,19 @@ def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> N
             raise ModelFormatError(f"{file} is missing; copy the model folder again")
         if size != facts["bytes"]:
             raise ModelFormatError(f"{file} has {size:,} bytes, must have {facts['bytes']:,}; copy the model again")
-        if verify and _sha256(file) != facts["sha256"]:
-            raise ModelFormatError(f"{file} is damaged (checksum differs); copy the model folder again")
+    if verify is False:
+        return
+    small = sum(facts["bytes"] for facts in files.values()) <= ALWAYS_VERIFIED_BYTES
+    try:
+        damaged = first_damaged({path / name: facts["sha256"] for name, facts in files.items()}, verify or small)
+    except OSError as error:
+        raise ModelFormatError(f"{path} cannot be read ({error}); copy the model folder again") from error
+    if damaged is not None:
+        raise ModelFormatError(f"{damaged} is damaged (checksum differs); copy the model folder again")
 
 
 def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
-    files = {file.name: {"bytes": file.stat().st_size, "sha256": _sha256(file)} for file in sorted(folder.iterdir())}
+    files = {file.name: {"bytes": file.stat().st_size, "sha256": sha256(file)} for file in sorted(folder.iterdir())}
     manifest = {"format": FORMAT_VERSION, "kind": kind, **facts, "files": files}
     manifest = json.loads(json.dumps(manifest))
     manifest["checksum"] = _checksum_of(manifest)
@@ -341,8 +378,3 @@ def _manifest_at(path: Path) -> dict[str, Any]:
 
 def _checksum_of(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(file: Path) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

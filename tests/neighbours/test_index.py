@@ -144,7 +144,7 @@ def test_what_is_stored_finds_the_same_for_any_number_of_threads(kind: str) -> N
     pool = points_of(kind, numbers(60))
     hashes = np.repeat(np.arange(30, dtype=np.uint64), 2)
     index = NeighbourIndex.build(pool, hashes)
-    again = NeighbourIndex.from_arrays(index.arrays(), NeighbourSearchOptions())
+    again = NeighbourIndex.from_arrays(index.arrays(), numbers(60).shape[1], NeighbourSearchOptions())
     one = index.nearest(pool, 4, hashes, run=Run(LocalEngine(1)), blocks=SMALL)
     two = again.nearest(pool, 4, hashes, run=Run(LocalEngine(3)), blocks=SMALL)
     assert np.array_equal(one.texts, two.texts)
