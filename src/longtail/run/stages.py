@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
-from longtail.files import FileLock, remove, write_text
+from longtail.files import FileLock, remove
 from longtail.persist import Arrays, Folder, FolderWriter, write_folder
 from longtail.run.processes import is_main_process
 
@@ -100,7 +100,7 @@ class FolderStages:
             if older is None:
                 _clear(folder)
                 folder.mkdir(parents=True)
-                write_text(name, wanted)
+                name.write_text(wanted)
         except OSError as error:
             reason = error.strerror or str(error)
             raise LongtailError(f"cannot use the work folder {folder}: {reason}; choose another place") from error
