@@ -91,7 +91,7 @@ def npz_changed(draw: random.Random, file: Path) -> None:
     kind = draw.randrange(4)
     if kind <= 1 and array.size and array.dtype.kind in "if":
         value: Any = draw.choice([*EXTREMES, np.nan, np.inf] if array.dtype.kind == "f" else EXTREMES)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             array.reshape(-1)[draw.randrange(array.size)] = (
                 np.array([value], object).astype(np.float64).astype(array.dtype)[0]
             )

@@ -38,6 +38,8 @@ SHARES = {
 }
 """Of all cases; readers get the rest, and the kills at every event come on top."""
 SHOWN = 30
+MEMORY = Path("/dev/shm")
+"""Files in memory: thousands of copies of models are written."""
 
 
 def main() -> None:
@@ -79,7 +81,7 @@ def work(options: argparse.Namespace) -> None:
     from fault_readers import Readers
 
     end = time.monotonic() + 60 * options.minutes
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         models = Models(Path(place), large=options.worker == 0 and options.only in "model above 256 MiB changed")
         readers = Readers(Path(place))
         cases: list[tuple[str, Any]] = []

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from longtail.errors import LongtailError
 
-_THROUGH = ("/dev/", "/proc/")
-"""Below these, names are of devices and open files, whatever they look like."""
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
+"""What begins so is the name of an open file, whatever it looks like."""
 
 
 class FileLock:
@@ -67,18 +67,19 @@ def held(lock: FileLock) -> Iterator[None]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def whole(path: Path, *, parents: bool = False) -> Iterator[Path]:
     """Yield a temporary path, of a file or a folder, that replaces `path` if nothing is raised.
 
-    Folders above it are made. A link stays and what it names is replaced. Devices and pipes are never replaced: they
-    are yielded themselves.
+    A link stays and what it names is replaced. Devices and pipes are never replaced: they are yielded themselves. With
+    `parents`, folders above it are made.
     """
     try:
         if is_stream(path):
             yield path
             return
         final = path.resolve()
-        final.parent.mkdir(parents=True, exist_ok=True)
+        if parents:
+            final.parent.mkdir(parents=True, exist_ok=True)
         _sweep(final)
         temporary = final.with_name(f".{os.getpid()}.{final.name}")  # the suffix stays: it names the format
         with held(FileLock(temporary)):
@@ -92,14 +93,14 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, in UTF-8."""
-    with whole(path) as temporary:
+    """Write a file whole or not at all, in UTF-8; folders above it are made."""
+    with whole(path, parents=True) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def is_stream(path: Path) -> bool:
     """Return whether `path` is a device, a pipe or an open file, which are written to but never replaced."""
-    if os.fspath(path.absolute()).startswith(_THROUGH):
+    if os.fspath(path.absolute()).startswith(_OPEN_FILES):
         return True
     with suppress(OSError):
         mode = path.stat().st_mode

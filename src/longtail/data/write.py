@@ -32,7 +32,7 @@ def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", "
         raise DataError(f"only texts can be written into a folder, split '{featured}' has only features")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise DataError(f"{path} exists; choose a new or an empty folder")
-    with whole(path) as temporary:
+    with whole(path, parents=True) as temporary:
         temporary.mkdir()
         folder.write(dataset, temporary, compression)
         if path.exists():
@@ -46,7 +46,7 @@ def write_split(split: Split, path: str | Path) -> None:
     if suffix not in (*folder.SUFFIXES, *table.SUFFIXES):
         known = ", ".join((*folder.SUFFIXES, *table.SUFFIXES))
         raise DataError(f"a file of texts must end in {known} (before .gz or .zst), got {path.name}")
-    with whole(path) as temporary:
+    with whole(path, parents=True) as temporary:
         if suffix in table.SUFFIXES:
             table.write(split, temporary)
         else:

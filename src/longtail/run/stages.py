@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
 from longtail.files import FileLock, remove
 from longtail.persist import Arrays, Folder, FolderWriter, write_folder
+from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 
 T = TypeVar("T")
@@ -98,6 +99,8 @@ class FolderStages:
                     f"{folder} was begun with other data or options; train without `resume` to start anew"
                 )
             if older is None:
+                if name.exists() and not resume:
+                    LOG.info(f"{folder} of an unfinished run is cleared; `resume` would have gone on with it")
                 _clear(folder)
                 folder.mkdir(parents=True)
                 name.write_text(wanted)
