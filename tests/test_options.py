@@ -194,10 +194,13 @@ def test_options_cannot_be_changed() -> None:
         Outer().search = Inner()  # type: ignore[misc]
 
 
+NUMBERS = st.integers(1, 2**62 - 1)
+
+
 @given(
     st.builds(
         Outer,
-        search=st.builds(Inner, beam=st.integers(1), limit=st.one_of(st.just("auto"), st.floats(0, 1), st.integers(1))),
+        search=st.builds(Inner, beam=NUMBERS, limit=st.one_of(st.just("auto"), st.floats(0, 1), NUMBERS)),
         blocks=st.lists(st.builds(More, share=st.floats(allow_nan=False, allow_infinity=False)), min_size=1).map(tuple),
         last=st.none() | st.builds(More),
     )

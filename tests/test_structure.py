@@ -15,8 +15,11 @@ import pytest
 
 from longtail.data.dataset import Dataset
 from longtail.errors import LongtailError, ModelFormatError
+from longtail.kernels.rows import Rows
+from longtail.labels.buckets import Buckets
+from longtail.labels.index import LabelIndex
 from longtail.methods import create_method, load_model
-from longtail.persist import MANIFEST, map_arrays, store_arrays
+from longtail.persist import MANIFEST, Folder, map_arrays, store_arrays, write_folder
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "linear": {"tree": {"max_leaf": 2, "branching": 2}},
@@ -163,10 +166,10 @@ def test_a_manifest_that_somebody_wrote_is_one_clear_line_or_a_model(
                 assert "\n" not in str(error)
 
 
-def test_labels_without_a_name_or_of_one_id_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
+def test_labels_without_a_name_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
     whole = pa.ipc.open_file(str(models["linear"] / "labels.arrow")).read_all()
     n = whole.num_rows
-    for change in ({"id": ["x"] * n}, {"name": [None] * n}, {"id": list(range(n))}, {"parents": [[None]] * n}):
+    for change in ({"name": [None] * n}, {"id": list(range(n))}, {"parents": [[None]] * n}):
         (column,) = change
         values = pa.array(change[column], whole.schema.field(column).type if column != "id" else None)
         table = whole.set_column(whole.schema.names.index(column), column, values)
@@ -184,3 +187,39 @@ def test_a_format_that_never_was_is_refused(models: dict[str, Path], tmp_path: P
     reseal(model, lambda manifest: manifest.update(format=version))
     with pytest.raises(ModelFormatError, match="format must be a number from 1"):
         load_model(model)
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [
+        [np.zeros(2, np.int32), np.array([0, 2, 1], np.int32)],
+        [np.zeros(2, np.int32), np.array([0, -1, 1], np.int32)],
+        [np.array([0, 1], np.int32), np.array([0, 1, 1], np.int32)],
+        [np.zeros(2, np.int32), np.array([0, 1], np.int32)],
+        [np.zeros(2, np.int32), np.array([0, 1, 1], np.int64)],
+    ],
+    ids=["above", "below", "root", "labels", "type"],
+)
+def test_clusters_that_are_not_there_are_refused(parents: list[Any]) -> None:
+    with pytest.raises(ModelFormatError, match="the label index is damaged: parents_"):
+        LabelIndex.from_arrays({f"parents_{t}": array for t, array in enumerate(parents)}, 3)
+
+
+@pytest.mark.parametrize(
+    ("order", "edges"), [([0, 1, 1], [0, 3]), ([0, 1, 3], [0, 3]), ([2, 0, 1], [0, 1]), ([2, 0, 1], [0, 1, 1, 3])]
+)
+def test_buckets_that_do_not_hold_every_label_once_are_refused(order: list[int], edges: list[int]) -> None:
+    with pytest.raises(ModelFormatError, match="buckets is damaged"):
+        Buckets.from_arrays({"order": np.array(order), "edges": np.array(edges)}, 3)
+
+
+def test_sparse_rows_that_point_elsewhere_are_refused(tmp_path: Path) -> None:
+    right = Rows(np.array([0, 1, 3]), np.array([0, 1, 4], np.int32), np.ones(3, np.float32), 5)
+    for name, change in {"indptr": put(1, 9), "indices": put(0, 5), "values": put(0, np.nan)}.items():
+        with write_folder(tmp_path / "rows", "test") as writer:
+            writer.arrays("rows", right.arrays())
+        assert len(Rows.load(Folder(tmp_path / "rows", "test"), "rows", 5)) == 2
+        with write_folder(tmp_path / "rows", "test") as writer:
+            writer.arrays("rows", {**right.arrays(), name: change(right.arrays()[name].copy())})
+        with pytest.raises(ModelFormatError, match=f"{name} must"):
+            Rows.load(Folder(tmp_path / "rows", "test"), "rows", 5)

@@ -34,7 +34,7 @@ class Structure:
         if name not in self.arrays:
             raise self._wrong(name, "be there", "no such array")
         array = self.arrays[name]
-        if array.dtype not in [np.dtype(kind) for kind in kinds]:
+        if array.dtype not in [np.dtype(kind) for kind in kinds] or not array.flags.aligned:
             raise self._wrong(name, f"hold {' or '.join(str(np.dtype(kind)) for kind in kinds)}", array.dtype)
         if len(array.shape) != len(shape) or any(w not in (None, g) for w, g in zip(shape, array.shape, strict=True)):
             raise self._wrong(name, f"have the shape {shape}".replace("None", "any"), array.shape)

@@ -42,13 +42,11 @@ class Vocabulary:
         kinds = {"id": texts, "name": texts, "alternatives": lists, "parents": lists}
         if dict(zip(table.schema.names, table.schema.types, strict=True)) != kinds:
             raise ModelFormatError(f"labels must have the columns {', '.join(kinds)}, got {table.schema.names}")
-        columns = [pc.list_flatten(column) if column.type == lists else column for column in table.columns]
-        if any(column.null_count for column in (*table.columns, *columns)):
+        chunks = [chunk for name in ("alternatives", "parents") for chunk in table[name].chunks]
+        if any(one.null_count for one in (*table.columns, *(chunk.values for chunk in chunks))):
             raise ModelFormatError("labels must be texts, got some without; copy the model folder again")
         if not isinstance(parent_names, dict) or not all(isinstance(name, str) for name in parent_names.values()):
             raise ModelFormatError(f"parent_names must be names by id, got {parent_names!r:.60}; save the model again")
-        if pc.count_distinct(table["id"]).as_py() != len(table):
-            raise ModelFormatError("label ids must be distinct, got one twice; copy the model folder again")
         return cls(table, parent_names)
 
     @classmethod

@@ -186,7 +186,7 @@ class Tagger:
             )
         network.load_state_dict(weights, assign=True)  # refuses other names and shapes
         network.requires_grad_(False)
-        return cls(network, options, facts["training"])
+        return cls(network, options, dict(facts["training"]))
 
     def quantised(self, precision: Precision = "auto") -> Network:
         """Return the network for prediction, on the device that is used; a copy per precision is made once."""
