@@ -139,7 +139,9 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
         ranker = Layer.load(folder, f"{name}-ranker", n_columns=n_columns, n_above=n_clusters, n_children=n_labels)
         # Models of older versions have none.
         has_shares = "clusters.safetensors" in folder and name in folder.arrays("clusters")
-        shares = ClusterShares.load(folder, name, plan.vectors, plan.seed, n_clusters=n_clusters) if has_shares else None
+        shares = (
+            ClusterShares.load(folder, name, plan.vectors, plan.seed, n_clusters=n_clusters) if has_shares else None
+        )
         return self._member(recall, ranker, shares)
 
     def describe(self) -> dict[str, Any]:
