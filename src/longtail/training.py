@@ -64,8 +64,6 @@ def fit_and_save(
     """
     run = run or Run()
     work = work_folder(out)
-    if work.exists() and not resume:
-        LOG.info(f"{work} of an unfinished run is cleared; `resume` would have gone on with it")
     try:
         model.fit(split, run=run, work=work, resume=resume)
         model.facts_ |= facts or {}

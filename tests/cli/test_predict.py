@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +191,20 @@ def test_labels_can_be_allowed_or_denied_by_id_name_or_branch(longtail: Run, tmp
     ran = longtail("predict", model, "-t", "x", "--allow", "Nme 4")
     assert ran.code == 2
     assert "allow: the model has no label 'Nme 4'; did you mean 'Name 4'?" in ran.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+def test_out_is_written_through_links_pipes_and_devices(longtail: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "there.jsonl").write_text("older\n")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "there.jsonl")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    predict = ("predict", model, "--text", "word1a", "--out")
+    assert longtail(*predict, tmp_path / "link.jsonl").code == 0
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe.jsonl").read_text)
+        assert longtail(*predict, tmp_path / "pipe.jsonl").code == 0
+        assert read.result() == (tmp_path / "there.jsonl").read_text() == longtail(*predict[:-1]).out
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "pipe.jsonl").is_fifo()
+    assert longtail(*predict, "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()

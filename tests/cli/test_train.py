@@ -11,6 +11,7 @@ import pytest
 from longtail.data.load import load_dataset
 from longtail.methods import load_model
 from longtail.methods.linear import Linear
+from longtail.run.stages import claimed
 from longtail.training import work_folder
 
 Run = Callable[..., Any]
@@ -200,3 +201,27 @@ def test_a_field_that_may_be_missing_is_read_where_it_is(longtail: Run, tmp_path
     assert longtail("predict", tmp_path / "m", "-t", "grey", "-k", 1).lines[0]["labels"][0]["id"] == "rock"
     assert longtail("evaluate", tmp_path / "m", tmp_path / "plain.csv", "--json").json["metrics"]["P@1"] == 1.0
     assert "title where there is one" in longtail("info", tmp_path / "m").out
+
+
+def test_a_second_training_with_the_same_out_is_refused_while_the_first_one_runs(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    with claimed(work_folder(tmp_path / "m")):
+        ran = longtail("train", data, "--out", tmp_path / "m", "--resume")
+        assert ran.code == 2
+        assert "m.work is in use by another training; wait until that ends, or choose another place" in ran.err
+    assert longtail("train", data, "--out", tmp_path / "m").code == 0
+    assert sorted(file.name for file in tmp_path.iterdir() if "m" in file.name) == ["m"]
+
+
+def test_a_folder_with_files_of_others_is_named_before_anything_is_trained(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    longtail("train", data, "--out", tmp_path / "m")
+    (tmp_path / "m" / "notes.md").write_text("mine")
+    ran = longtail("train", data, "--out", tmp_path / "m", "--seed", 2)
+    assert ran.code == 2
+    assert "holds 1 files that longtail did not write (notes.md)" in ran.err
+    assert "move them away or choose another place" in ran.err
+    assert (tmp_path / "m" / "notes.md").read_text() == "mine"
+    assert load_model(tmp_path / "m").options.seed == 0

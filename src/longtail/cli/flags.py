@@ -99,6 +99,10 @@ PrecisionName = Annotated[
     ),
 ]
 Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
+Verify = Annotated[
+    bool,
+    run_option("Compare the model's files with their checksums, even if that was done before.", None, "--verify"),
+]
 Force = Annotated[bool, run_option("Train even if it may not fit.", None, "--force")]
 Quiet = Annotated[bool, run_option("No progress and no notes.", None, "--quiet", "-q")]
 Json = Annotated[bool, run_option("Print the result as JSON.", None, "--json")]

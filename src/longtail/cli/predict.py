@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from longtail.cli.flags import Model, PrecisionName, RunFlags, TailWeight, TextColumn, data_option, option, with_flags
+from longtail.cli.flags import (
+    Model,
+    PrecisionName,
+    RunFlags,
+    TailWeight,
+    TextColumn,
+    Verify,
+    data_option,
+    option,
+    with_flags,
+)
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 from longtail.run.progress import SILENT
@@ -66,6 +76,7 @@ def predict(
     text_column: TextColumn = None,
     replace_bad_utf8: ReplaceBad = False,
     precision: PrecisionName = "auto",
+    verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
     from longtail.data.inputs import TEXT
@@ -80,7 +91,7 @@ def predict(
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
     with screen.progress.step("open the model"):
-        tagger = load_model(model, precision=cast(Any, precision))
+        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from longtail.data.lines import COMPRESSIONS, bare_suffix
 from longtail.errors import DataError
+from longtail.files import is_stream
 from longtail.predictions import Predictions
 from longtail.tables import json_text
 
@@ -35,7 +36,7 @@ _COLUMNS = {"rank": pa.int64(), "label_id": pa.string(), "label_name": pa.string
 def check_predictions_path(path: Path, kept: Sequence[str]) -> None:
     """Raise if predictions cannot be written to a file of this name with these fields."""
     suffix = bare_suffix(path)
-    if suffix in _JSON_LINES or _is_special(path):
+    if suffix in _JSON_LINES or is_stream(path):
         return
     if suffix not in (*_DELIMITERS, *_PARQUET) or (suffix in _PARQUET and path.suffix.lower() in COMPRESSIONS):
         raise DataError(
@@ -51,7 +52,7 @@ def check_predictions_path(path: Path, kept: Sequence[str]) -> None:
 @contextmanager
 def predictions_file(path: Path, kept: Sequence[str]) -> Iterator[Write]:
     """Open a file for the suggestions and the fields `kept`; it takes its name only when all went well."""
-    from longtail.data.write import whole
+    from longtail.files import whole
 
     check_predictions_path(path, kept)
     suffix = bare_suffix(path)
@@ -101,8 +102,3 @@ def _table_writer(writer: Any, kept: Sequence[str]) -> Write:
 
 def _schema(kept: Sequence[str]) -> pa.Schema:
     return pa.schema({"row": pa.int64(), **dict.fromkeys(kept, pa.string()), **_COLUMNS})
-
-
-def _is_special(path: Path) -> bool:
-    """Return whether this is a device or a pipe, whose name says nothing."""
-    return path.exists() and not path.is_file() and not path.is_dir()

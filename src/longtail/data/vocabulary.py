@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.arrow import int_array
-from longtail.errors import DataError
+from longtail.errors import DataError, ModelFormatError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
 
 
@@ -34,6 +34,20 @@ class Vocabulary:
     table: pa.Table  # columns id, name: string; alternatives, parents: list<string>
     parent_names: Mapping[str, str] = field(default_factory=dict)
     """Names of parents that are not labels themselves."""
+
+    @classmethod
+    def load(cls, table: pa.Table, parent_names: Any) -> Vocabulary:
+        """Return a stored vocabulary, or raise if it cannot be one."""
+        texts, lists = pa.string(), pa.list_(pa.string())
+        kinds = {"id": texts, "name": texts, "alternatives": lists, "parents": lists}
+        if dict(zip(table.schema.names, table.schema.types, strict=True)) != kinds:
+            raise ModelFormatError(f"labels must have the columns {', '.join(kinds)}, got {table.schema.names}")
+        chunks = [chunk for name in ("alternatives", "parents") for chunk in table[name].chunks]
+        if any(one.null_count for one in (*table.columns, *(chunk.values for chunk in chunks))):
+            raise ModelFormatError("labels must be texts, got some without; copy the model folder again")
+        if not isinstance(parent_names, dict) or not all(isinstance(name, str) for name in parent_names.values()):
+            raise ModelFormatError(f"parent_names must be names by id, got {parent_names!r:.60}; save the model again")
+        return cls(table, parent_names)
 
     @classmethod
     def of(

@@ -16,8 +16,12 @@ from numpy.typing import NDArray
 from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
+from longtail.persist import Folder, FolderWriter
 from longtail.run.log import LOG
+from longtail.structure import Structure
 from longtail.types import NO_LABEL
+
+_FILE = "labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,24 @@ class ModelLabels:
     train_counts: NDArray[np.int64]  # (n_labels,) training texts of each label
     scored: NDArray[np.int32]  # (n_scored,) the labels that the method can score, ascending
     n_train_texts: int
+
+    def save(self, writer: FolderWriter) -> None:
+        """Write into a model folder."""
+        writer.table(_FILE, self.vocabulary.table)
+        writer.arrays(_FILE, {"train_counts": self.train_counts, "scored": self.scored})
+        writer.manifest["parent_names"] = dict(self.vocabulary.parent_names)
+
+    @classmethod
+    def load(cls, folder: Folder, n_train_texts: int) -> ModelLabels:
+        """Open what `save` wrote."""
+        vocabulary = Vocabulary.load(folder.table(_FILE), folder.manifest["parent_names"])
+        n_labels = len(vocabulary)
+        every_label = np.arange(n_labels, dtype=np.int32)  # format 1 keeps scored labels only
+        stored = Structure({"scored": every_label, **folder.arrays(_FILE)}, f"{folder.path}, {_FILE}")
+        counts = stored.numbers("train_counts", np.int64, below=n_train_texts + 1, n=n_labels)
+        scored = stored.numbers("scored", np.int32, below=n_labels)
+        stored.require("scored", len(scored) > 0 and bool((scored[1:] > scored[:-1]).all()), "be some labels in order")
+        return cls(vocabulary, counts, scored, n_train_texts)
 
 
 def with_seen_labels(split: Split) -> Split:

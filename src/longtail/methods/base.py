@@ -32,14 +32,15 @@ from pydantic import Field
 from longtail.data.arrow import int_array
 from longtail.data.dataset import TEXT, LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import ConfigError, DataError, ModelFormatError
+from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.old_options import current_options
 from longtail.options import Options
-from longtail.persist import FORMAT_VERSION, Folder, FolderWriter, write_folder
+from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.predictions import Predictions
 from longtail.predictions import Suggestion as Suggestion
 from longtail.propensity import Propensity
@@ -47,7 +48,7 @@ from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
 from longtail.run.run import Precision, Run
-from longtail.run.stages import FolderStages
+from longtail.run.stages import FolderStages, claimed
 from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
@@ -125,9 +126,9 @@ class Method(Estimator, ABC):
             seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
             space = replace(space, scored=np.arange(n_labels, dtype=np.int32))
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
-        if work is not None:
-            run = replace(run, stages=FolderStages.open(work, key, resume))
-        self._fit(seen, TextReadings.of(seen), run)
+        with claimed(work):
+            run = run if work is None else replace(run, stages=FolderStages.open(work, key, resume))
+            self._fit(seen, TextReadings.of(seen), run)
         self.vocabulary_, self.train_counts_, self.scored_labels_ = space.vocabulary, space.train_counts, space.scored
         self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
@@ -241,14 +242,12 @@ class Method(Estimator, ABC):
             return
         with write_folder(path, MODEL) as writer:
             self._save(writer)
-            writer.table("labels", self.vocabulary_.table)
-            writer.arrays("labels", {"train_counts": self.train_counts_, "scored": self.scored_labels_})
+            self.labels.save(writer)
             writer.manifest |= {
                 "method": self.name,
                 "options": self.options.plain(),
                 "score_steps": self.chain_.plain(),
                 "data": self.facts_,
-                "parent_names": dict(self.vocabulary_.parent_names),
                 "versions": _versions(),
             }
 
@@ -256,26 +255,17 @@ class Method(Estimator, ABC):
     def open(cls, folder: Folder, precision: Precision = "auto") -> Self:
         """Return the model that `save` wrote to a folder."""
         manifest, precision = folder.manifest, cls.check_precision(precision)
-        try:
+        with opening(folder):
             model = cls.from_options(current_options(manifest["options"]))
             model._precision = precision
-            model.vocabulary_ = Vocabulary(folder.table("labels"), manifest["parent_names"])
-            arrays = folder.arrays("labels")
-            model.train_counts_ = arrays["train_counts"]
-            every_label = np.arange(len(model.vocabulary_), dtype=np.int32)
-            model.scored_labels_ = arrays.get("scored", every_label)  # format 1 keeps scored labels only
+            check_manifest(manifest)
+            model.facts_ = manifest["data"]
+            labels = ModelLabels.load(folder, int(model.facts_["n_texts"]))
+            model.vocabulary_, model.train_counts_ = labels.vocabulary, labels.train_counts
+            model.scored_labels_ = labels.scored
             steps = manifest.get("score_steps")
             model.chain_ = Chain(model._score_steps()) if steps is None else Chain.of(steps)
-            model.facts_ = manifest["data"]
             model._open(folder)
-        except (ConfigError, ModelFormatError, KeyError) as error:
-            if folder.format == FORMAT_VERSION:
-                raise
-            writer = manifest.get("versions", {}).get("longtail", "an older version")
-            raise ModelFormatError(
-                f"{folder.path} was written by longtail {writer} (format {folder.format}), which this version cannot "
-                f"open ({error}); train the model again"
-            ) from error
         return model
 
     @classmethod
