@@ -36,6 +36,26 @@ def test_labels_are_matched_by_id_and_unknown_ones_stand_behind(model: Method) -
     ]
 
 
+def test_labels_that_the_model_knows_none_of_are_an_error_and_few_a_warning(
+    model: Method, data: Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [["Label 3"], ["Label 4"]]
+    message = r"got 2 of 2 labels of the texts, such as 'Label 3', 'Label 4', .*; labels that it learned are 'label0'"
+    with pytest.raises(DataError, match=message):
+        evaluate_model(model, Split.of(["a", "b"], names))
+    with pytest.raises(DataError, match=message):
+        model.score(["a", "b"], names)
+    test_only = Dataset.of({"train": (["red apple", "grey stone"], [["x"], ["y"]]), "test": (["a"], [["z"]])})
+    with pytest.raises(DataError, match="got 1 of 1 labels of the texts, such as 'z'"):
+        evaluate_model(create_method("linear").fit(test_only.train), test_only.test)
+    few = Split.of(["a", "b"], [*names[:1], ["Label 4", "label4"]])
+    evaluate_model(model, few)
+    assert "does not know 2 of 3 labels of the texts, such as 'Label 3', 'Label 4'" in caplog.text
+    caplog.clear()
+    evaluate_model(model, Split.of(["a", "b"], [["Label 3"], ["label4"]]))
+    assert not caplog.text
+
+
 def test_label_scores_count_true_suggested_and_right_texts(model: Method, data: Dataset) -> None:
     found = evaluate_model(model, data.test)
     scores = {score.label: score for score in found.label_scores()}

@@ -260,7 +260,7 @@ def test_more_labels_than_there_are_leave_places_empty(
     assert (found.labels[:, 12:] == NO_LABEL).all()
     assert np.isneginf(found.scores[:, 12:]).all()
     assert all(len(row) <= 12 for row in trained(name).predict(data.test, 20))
-    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="k must be a whole number of at least 1, got 0"):
         trained(name).top_k(data.test, 0)
 
 

@@ -23,12 +23,15 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {
         "types",
+        "checksums",
         "errors",
+        "files",
         "registry",
         "persist",
         "options",
         "old_options",
         "settings",
+        "structure",
         "topk",
         "sparse",
         "notebook",
@@ -89,7 +92,7 @@ def imports_of(file: Path) -> Iterator[str]:
 
 
 def is_method(file: Path) -> bool:
-    shared = {"__init__", "base", "estimator", "members", "network", "registry", "signature"}
+    shared = {"__init__", "base", "estimator", "manifest", "members", "network", "registry", "signature"}
     return room_of(file) == "methods" and file.stem not in shared
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from longtail.errors import ConfigError
+from longtail.methods import create_method
 from longtail.options import ByKind, Options, help_of, merge
 from longtail.registry import Registry
 
@@ -193,10 +194,13 @@ def test_options_cannot_be_changed() -> None:
         Outer().search = Inner()  # type: ignore[misc]
 
 
+NUMBERS = st.integers(1, 2**62 - 1)
+
+
 @given(
     st.builds(
         Outer,
-        search=st.builds(Inner, beam=st.integers(1), limit=st.one_of(st.just("auto"), st.floats(0, 1), st.integers(1))),
+        search=st.builds(Inner, beam=NUMBERS, limit=st.one_of(st.just("auto"), st.floats(0, 1), NUMBERS)),
         blocks=st.lists(st.builds(More, share=st.floats(allow_nan=False, allow_infinity=False)), min_size=1).map(tuple),
         last=st.none() | st.builds(More),
     )
@@ -271,3 +275,9 @@ def test_later_layers_win_key_by_key() -> None:
     assert merge({"a": {"x": 1, "y": 2}, "b": [1, 2]}, {"a": {"y": 3}, "b": [9]}) == {"a": {"x": 1, "y": 3}, "b": [9]}
     assert merge({"a": {"x": 1}}, {"a": 5}) == {"a": 5}
     assert merge({"a": 5}, {"a": {"x": 1}}) == {"a": {"x": 1}}
+
+
+def test_numbers_that_no_machine_counts_to_are_refused() -> None:
+    for options in ({"list_length": 10**30}, {"features": {"blocks": [{"words": [1, 2**62]}]}}):
+        with pytest.raises(ConfigError, match=r"must be below 2\^62"):
+            create_method("linear", options)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -467,10 +469,90 @@ def test_an_open_model_can_be_replaced_while_somebody_reads_it(model: Path) -> N
 
 
 def test_a_model_that_a_killed_replacement_had_moved_aside_is_put_back(tmp_path: Path) -> None:
-    model = tmp_path / "m[1]"
+    model, aside, new = tmp_path / "m[1]", tmp_path / ".m[1].12345.old", tmp_path / ".m[1].12345.tmp"
     save(model, 1)
-    model.rename(tmp_path / ".m[1].12345.old")  # what is left when the kill falls between the two renames
+    save(new, 2)
+    model.rename(aside)  # what is left when the kill falls between the two renames
     assert number_of(model) == 1
-    model.rename(tmp_path / ".m[1].12345.old")
+    save(new, 2)
+    model.rename(aside)
+    save(model, 3)
+    assert number_of(model) == 3
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m[1]"]
+
+
+def test_a_model_that_was_replaced_never_comes_back(model: Path, tmp_path: Path) -> None:
+    """A kill while the replaced model is removed leaves it behind; who then deletes the new one has no model."""
+    model.rename(tmp_path / ".model.12345.old")
+    with pytest.raises(ModelFormatError, match="is not a longtail model"):
+        Folder(model, "model")
     save(model, 2)
-    assert number_of(model) == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model"]
+
+
+def test_what_killed_processes_left_is_removed_by_the_next_save(model: Path, tmp_path: Path) -> None:
+    for name in (".model.1.tmp", ".model.99999999.tmp", ".model.2.old"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".model.lock").touch()
+    others = [".model.backup.old", ".model.1.tmp.txt", ".models.1.tmp"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    save(model, 2)
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([*others, "model"])
+
+
+REPLACE_AND_STOP = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from longtail.persist import write_folder
+
+rename, calls = Path.rename, []
+
+def stopping(self, target):
+    calls.append(target)
+    if len(calls) == 2:
+        print("between", flush=True)
+        sys.stdin.readline()
+    return rename(self, target)
+
+Path.rename = stopping
+with write_folder(sys.argv[1], "model") as writer:
+    writer.arrays("weights", {"a": np.zeros(3)})
+"""
+
+
+@linux
+def test_a_reader_does_not_undo_a_replacement_that_is_going_on(model: Path) -> None:
+    command = [sys.executable, "-c", REPLACE_AND_STOP, str(model)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin
+        assert writer.stdout
+        assert writer.stdout.readline() == "between\n"
+        with ThreadPoolExecutor(1) as pool:
+            opened = pool.submit(Folder, model, "model")
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+            assert "number" not in opened.result().manifest
+    assert writer.returncode == 0
+    assert sorted(file.name for file in model.parent.iterdir()) == ["model"]
+
+
+@linux
+def test_a_process_that_dies_frees_its_lock(tmp_path: Path) -> None:
+    code = "import os, sys; from pathlib import Path; from longtail.files import FileLock\n"
+    code += "FileLock(Path(sys.argv[1])).acquire(); os.abort()"
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGABRT
+    assert (tmp_path / ".model.lock").exists()
+    save(tmp_path / "model", 2)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model"]
+
+
+def test_files_that_longtail_did_not_write_are_not_deleted_with_the_older_model(model: Path) -> None:
+    (model / "notes.txt").write_text("mine")
+    (model / "plots").mkdir()
+    with pytest.raises(LongtailError, match=r"holds 2 files that longtail did not write \(notes.txt, plots\)"):
+        save(model, 2)
+    assert (model / "notes.txt").read_text() == "mine"
+    assert number_of(model) == 1

@@ -20,6 +20,7 @@ from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.data.matching import match
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
+from longtail.labels.model_labels import check_known
 from longtail.methods.base import Method
 from longtail.metrics import BootstrapOptions, Intervals, MetricOptions, Metrics, evaluate, intervals
 from longtail.metrics.hits import judge
@@ -119,6 +120,7 @@ def evaluate_model(
     options = options or MetricOptions()
     if options.propensities is None:
         options = options.model_copy(update={"propensities": (model.options.propensity,)})
+    check_known(split, model.labels)
     truth, vocabulary = truth_for(model.vocabulary_, split)
     k = list_length(options)
     predicted, predict_s = timed_top_k(model, split, k, tail_weight=tail_weight, precision=precision, run=run)

@@ -38,6 +38,14 @@ class Options(BaseModel):
             for key, value in values.items()
         }
 
+    @model_validator(mode="after")
+    def _numbers_fit_a_machine(self) -> Self:
+        for name, value in self:
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(number, int) and abs(number) >= 1 << 62 for number in numbers):
+                raise ValueError(f"{name} must be below 2^62 = {1 << 62:,}, got a larger number; leave it out")
+        return self
+
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None, source: str = "") -> Self:
         """Return the options that `values` (nested plain data) describe; `source` names their origin in errors."""

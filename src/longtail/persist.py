@@ -5,8 +5,9 @@
       <name>.safetensors   numpy arrays, memory-mapped on opening and shared between processes
       <name>.arrow         tables of texts (Arrow IPC), memory-mapped too
 
-A folder is built under a temporary name beside its final place and renamed at the end. A kill, a full disk or Ctrl-C
-therefore never leaves half a model, and never loses the model that was there before. Nothing is pickled.
+A folder is built as `.NAME.PID.tmp` beside its final place and renamed at the end; an older one is meanwhile called
+`.NAME.PID.old`. A kill, a full disk or Ctrl-C therefore never leaves half a model, and never loses the model that was
+there before. Who writes holds the lock of the folder, and removes what killed processes left. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import json
 import math
 import mmap
 import os
-import shutil
+import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,7 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.checksums import first_damaged, sha256
 from longtail.errors import LongtailError, ModelFormatError
+from longtail.files import FileLock, held, remove
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +38,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 2
 """The format that is written. Models of format 1 have no score steps and only the labels that they can score."""
 MANIFEST = "manifest.json"
-VERIFY_UP_TO_BYTES = 256 << 20
-"""Folders up to this size are checked by checksum on opening; larger ones by size and structure."""
+ALWAYS_VERIFIED_BYTES = 256 << 20
+"""The files of folders up to this size are compared with their checksums on every opening; larger ones once."""
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Numpy arrays by name."""
@@ -45,6 +49,8 @@ _DTYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_REPLACED_WITHIN_S = 2.0
+"""How long a reader waits for the two renames of a process that replaces a folder."""
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 """What can be raised when damaged bytes are read as JSON or as a manifest."""
 
@@ -53,10 +59,15 @@ class Folder:
     """An open folder: its manifest, and its arrays and tables as memory maps."""
 
     def __init__(self, path: str | Path, kind: str, verify: bool | None = None) -> None:
-        """Open `path`, which must hold a `kind`; `verify` forces or skips the checksums."""
+        """Open `path`, which must hold a `kind`.
+
+        Files are compared with their checksums, those of large folders once and not again before they change; `verify`
+        forces or skips that.
+        """
         self.path = Path(path)
         self.manifest = _read_manifest(self.path, kind)
         self._files, self._prefix = self.manifest["files"], ""
+        self._opened = _identity(self.path)
         _check_files(self.path, self._files, verify)
 
     def within(self, name: str) -> Folder:
@@ -73,6 +84,11 @@ class Folder:
         """The format version that the folder was written in."""
         return int(self.manifest["format"])
 
+    @property
+    def was_replaced(self) -> bool:
+        """Whether another folder stands in its place now."""
+        return _identity(self.path) != self._opened
+
     def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays stored as `name`, mapped copy-on-write: shared between processes until one writes."""
         return map_arrays(self._file(f"{name}.safetensors"))
@@ -83,7 +99,9 @@ class Folder:
 
         file = self._file(f"{name}.arrow")
         try:
-            return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+            table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+            table.validate(full=True)
+            return table
         except (pa.ArrowException, OSError) as error:
             raise ModelFormatError(f"{file} is damaged ({error}); save the model again") from error
 
@@ -139,32 +157,44 @@ class FolderWriter:
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     """Build a folder of `kind`; move it to `path` in one step when the block ends without an error."""
     final = Path(path).resolve()  # a link stays, its target is replaced
-    _put_back(final)
     check_replaceable(path, kind)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        writer = FolderWriter(temporary)
-        yield writer
-        _write_manifest(temporary, kind, writer.manifest)
-        _swap_in(temporary, final)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with held(FileLock(final)):
+            _settle(final)
+            check_replaceable(path, kind)
+            try:
+                temporary.mkdir()
+                writer = FolderWriter(temporary)
+                yield writer
+                _write_manifest(temporary, kind, writer.manifest)
+                _swap_in(temporary, final)
+            finally:
+                remove(temporary)
     except OSError as error:
         reason = error.strerror or str(error)
         raise LongtailError(
             f"cannot write {path}: {reason}; nothing there was changed. Free some space or choose another place."
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_replaceable(path: str | Path, kind: str) -> None:
-    """Raise if `path` holds anything but a folder of `kind`, or cannot be written."""
+    """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
     path = Path(path)
     try:
-        if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _kind_of(path) == kind)):
-            raise LongtailError(f"{path} exists and is not a longtail {kind}; choose another place")
+        if path.exists():
+            names = {file.name for file in path.iterdir()} if path.is_dir() else {""}
+            manifest = _manifest_at(path)
+            if names and manifest.get("kind") != kind:
+                raise LongtailError(f"{path} exists and is not a longtail {kind}; choose another place")
+            foreign = sorted(names - {MANIFEST, *manifest.get("files", ())})
+            if foreign:
+                shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+                raise LongtailError(
+                    f"{path} holds {len(foreign):,} files that longtail did not write ({shown}), which replacing the "
+                    f"{kind} would delete; move them away or choose another place"
+                )
         parent = next(folder for folder in path.absolute().parents if folder.exists())
     except OSError as error:
         raise LongtailError(f"cannot write {path}: {error.strerror}; choose another place") from error
@@ -239,12 +269,14 @@ def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offset
 
 
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
-    _put_back(path.resolve())
+    _await_replacement(path.resolve())
     if not (path / MANIFEST).is_file():
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        version = int(manifest["format"])
+        version = manifest["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"format must be a number from 1 to {FORMAT_VERSION}, got {version!r:.60}")
         if version > FORMAT_VERSION:
             raise ModelFormatError(
                 f"{path} has format {version}, this longtail reads up to {FORMAT_VERSION}; install a newer longtail"
@@ -258,12 +290,27 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
         raise ModelFormatError(f"{path} holds a {actual}, not a {kind}")
     if not unchanged:
         raise ModelFormatError(f"{path / MANIFEST} was changed after it was written; save the model again")
+    if not isinstance(manifest.get("files"), dict) or not all(
+        _is_file_entry(name, facts) for name, facts in manifest["files"].items()
+    ):
+        raise ModelFormatError(f"{path / MANIFEST} must name files with `bytes` and `sha256`; save the model again")
     return dict(manifest)
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = (path / MANIFEST).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _is_file_entry(name: str, facts: Any) -> bool:
+    """Return whether a manifest may say this of a file: it must lie in the folder itself."""
+    return Path(name).name == name and isinstance(facts, dict) and type(facts.get("bytes")) is int and "sha256" in facts
+
+
 def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> None:
-    if verify is None:
-        verify = sum(facts["bytes"] for facts in files.values()) <= VERIFY_UP_TO_BYTES
     for name, facts in files.items():
         file = path / name
         size = file.stat().st_size if file.is_file() else -1
@@ -271,12 +318,19 @@ def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> N
             raise ModelFormatError(f"{file} is missing; copy the model folder again")
         if size != facts["bytes"]:
             raise ModelFormatError(f"{file} has {size:,} bytes, must have {facts['bytes']:,}; copy the model again")
-        if verify and _sha256(file) != facts["sha256"]:
-            raise ModelFormatError(f"{file} is damaged (checksum differs); copy the model folder again")
+    if verify is False:
+        return
+    small = sum(facts["bytes"] for facts in files.values()) <= ALWAYS_VERIFIED_BYTES
+    try:
+        damaged = first_damaged({path / name: facts["sha256"] for name, facts in files.items()}, verify or small)
+    except OSError as error:
+        raise ModelFormatError(f"{path} cannot be read ({error}); copy the model folder again") from error
+    if damaged is not None:
+        raise ModelFormatError(f"{damaged} is damaged (checksum differs); copy the model folder again")
 
 
 def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
-    files = {file.name: {"bytes": file.stat().st_size, "sha256": _sha256(file)} for file in sorted(folder.iterdir())}
+    files = {file.name: {"bytes": file.stat().st_size, "sha256": sha256(file)} for file in sorted(folder.iterdir())}
     manifest = {"format": FORMAT_VERSION, "kind": kind, **facts, "files": files}
     manifest = json.loads(json.dumps(manifest))
     manifest["checksum"] = _checksum_of(manifest)
@@ -288,7 +342,7 @@ def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
 
 def _swap_in(temporary: Path, final: Path) -> None:
     """Rename into place; an older folder is moved aside first and deleted only when the new one is there."""
-    aside = final.with_name(f".{final.name}.{os.getpid()}.old")
+    aside = temporary.with_suffix(".old")
     try:
         if final.exists():
             final.rename(aside)
@@ -296,31 +350,51 @@ def _swap_in(temporary: Path, final: Path) -> None:
     finally:
         if aside.exists() and not final.exists():  # an error, or Ctrl-C between the two
             aside.rename(final)
-    shutil.rmtree(aside, ignore_errors=True)
+    remove(aside)
 
 
-def _put_back(final: Path) -> None:
-    """Undo a replacement that was killed between its two renames."""
+def _settle(final: Path) -> None:
+    """Undo a replacement that was killed between its two renames, and remove what others left; `final` is locked.
+
+    Between them, and only then, a process has both the new folder and the one moved aside. Without the new one, the
+    one moved aside has been replaced and never comes back.
+    """
+    for path in _leftovers(final):
+        if path.suffix == ".old" and path.with_suffix(".tmp").exists() and not final.exists():
+            path.rename(final)
+    for path in _leftovers(final):
+        remove(path)
+
+
+def _leftovers(final: Path) -> list[Path]:
+    """Return what processes, dead or alive, call `final` while they write or replace it."""
+    beside = final.parent.glob(f".{glob.escape(final.name)}.*")
+    return sorted(path for path in beside if re.fullmatch(r"\.\d+\.(tmp|old)", path.name[len(final.name) + 1 :]))
+
+
+def _await_replacement(final: Path) -> None:
+    """Where a folder is missing because it is being replaced: wait if the process lives, undo it if it was killed."""
+    lock = FileLock(final)
+    end = time.monotonic() + _REPLACED_WITHIN_S
     with suppress(OSError):
-        if not final.exists():
-            asides = sorted(
-                final.parent.glob(f".{glob.escape(final.name)}.*.old"), key=lambda aside: aside.stat().st_mtime
-            )
-            for aside in asides[-1:]:
-                aside.rename(final)
+        while not final.exists() and any(path.suffix == ".old" for path in _leftovers(final)):
+            if lock.acquire(wait=False):
+                _settle(final)
+                lock.release()
+            elif time.monotonic() > end:
+                return
+            else:
+                time.sleep(0.01)
 
 
-def _kind_of(path: Path) -> str | None:
+def _manifest_at(path: Path) -> dict[str, Any]:
+    """Return the manifest of a folder that need not be one of ours or whole, as far as it can be read."""
     try:
-        return str(json.loads((path / MANIFEST).read_bytes())["kind"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        return {"kind": str(manifest["kind"]), "files": [str(name) for name in manifest["files"]]}
+    except (*_DAMAGE, OSError):
+        return {}
 
 
 def _checksum_of(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(file: Path) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

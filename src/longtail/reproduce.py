@@ -86,7 +86,7 @@ class Comparison:
         """Return the verdict with its reason."""
         most = f"{self.result.tolerance:g}"
         if self.verdict is None:
-            return "no verdict: not all texts were used"
+            return "no verdict: the texts are not all those of the paper"
         if self.verdict == "agrees":
             return f"agrees: no figure differs by more than {most}"
         names = ", ".join(row.metric for row in self.rows if row.verdict == self.verdict)
@@ -185,8 +185,15 @@ def reproduce(
     train_s = time.perf_counter() - start
     options = MetricOptions(at=list_lengths(results), propensities=constants)
     evaluation = evaluate_model(model, test, options, run=run)
-    write_report(make_report(model, evaluation, name, "test", out / "model"), out)
-    comparisons = [compare(evaluation.metrics.values, result, judged=limit is None) for result in results]
+    is_foreign = not all(check.agrees for check in checks)
+    judged = limit is None and not is_foreign
+    comparisons = [compare(evaluation.metrics.values, result, judged=judged) for result in results]
+    title = f"{dataset.name}, which is not {name}" if is_foreign else name
+    title += f" (dry run with {limit:,} texts)" if limit is not None else ""
+    contents = make_report(model, evaluation, title, "test", out / "model")
+    contents["caveats"] = Reproduction(outcome, checks).caveats()
+    contents["published"] = [(row.metric, row.ours, row.published) for row in comparisons[0].rows]
+    write_report(contents, out)
     tables = papers.of_data(name)
     outcome |= {
         "train_s": train_s,

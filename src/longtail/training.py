@@ -6,7 +6,7 @@ OUT.work    finished stages while it is trained; kept when training fails, remov
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +26,19 @@ def work_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.work")
 
 
-def load_for(
-    model: Method, data: Mapping[str, Any], progress: Progress = SILENT, further: Sequence[str] = ()
-) -> Dataset:
-    """Load a data set with the columns that `model` reads, and `further` ones where tables have them.
+def load_for(model: Method, data: Mapping[str, Any], progress: Progress = SILENT) -> Dataset:
+    """Load a data set for `model`; a trained model remembers the columns of its data.
 
-    `data` are the other arguments of `load_dataset`.
+    `data` are arguments of `load_dataset` by name. What they do not say of columns is as it was in training.
     """
-    optional = tuple(dict.fromkeys((*model.optional_columns, *further)))
-    return load_dataset(**data, columns=model.columns, optional_columns=optional, progress=progress)
+    remembered = getattr(model, "facts_", {}).get("columns", {})
+    return load_dataset(**data, columns=model.columns, usual_options=remembered, progress=progress)
 
 
 def data_facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:
-    """Return what a model remembers of its data: name, source, split, and how a part was held out."""
-    held_out = dataset.facts.get("held_out")
-    return {"name": dataset.name, "source": source, "split": split} | ({"held_out": held_out} if held_out else {})
+    """Return what a model remembers of its data: name, source, split, columns, and how a part was held out."""
+    kept = {name: dataset.facts[name] for name in ("columns", "held_out") if dataset.facts.get(name)}
+    return {"name": dataset.name, "source": source, "split": split} | kept
 
 
 def fit_and_save(
@@ -66,8 +64,6 @@ def fit_and_save(
     """
     run = run or Run()
     work = work_folder(out)
-    if work.exists() and not resume:
-        LOG.info(f"{work} of an unfinished run is cleared; `resume` would have gone on with it")
     try:
         model.fit(split, run=run, work=work, resume=resume)
         model.facts_ |= facts or {}

@@ -46,4 +46,5 @@ def test_a_run_killed_at_random_moments_ends_in_the_same_model(method: str, tmp_
                 assert not (out / "manifest.json").exists(), error
             continue
         assert process.returncode == 0
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["killed", "whole"]  # nothing is left of the killed
         assert json.loads((out / "manifest.json").read_bytes())["files"] == expected

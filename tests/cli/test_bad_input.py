@@ -94,7 +94,7 @@ def test_invalid_utf8(longtail: Run, model: Path, tmp_path: Path) -> None:
     file.write_bytes(good + b"\n" + good.replace(b'"a"', b'"b\xe9"') + b"\n")
     refused(longtail("train", file, "--out", tmp_path / "m"), "train.jsonl:2: column", "byte 0xe9")
     (tmp_path / "t.txt").write_bytes(b"one\ntwo\n\xc3(\n")
-    refused(longtail("predict", model, tmp_path / "t.txt", "-q", "--out", tmp_path / "p"), "t.txt:3: column 1")
+    refused(longtail("predict", model, tmp_path / "t.txt", "-q", "--out", tmp_path / "p.jsonl"), "t.txt:3: column 1")
 
 
 def test_labels_that_are_no_list_and_lines_that_are_no_json(longtail: Run, tmp_path: Path) -> None:

@@ -82,3 +82,13 @@ def test_a_table_becomes_a_folder_and_a_folder_a_table(longtail: Run, data: Path
     ran = longtail("data", "convert", data, tmp_path / "all.jsonl")
     assert ran.code == 2
     assert "choose one with --split" in ran.err
+
+
+def test_a_file_is_not_replaced_by_what_it_is_converted_to(longtail: Run, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("text,labels,note\none,a;b,mine\n")
+    (tmp_path / "link.csv").symlink_to(file)
+    for target in ("x.csv", "link.csv"):
+        ran = longtail("data", "convert", file, tmp_path / target)
+        assert (ran.code, "must not be replaced" in ran.err) == (2, True)
+    assert "mine" in file.read_text()

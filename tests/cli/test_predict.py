@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from longtail.data.inputs import as_table
+from longtail.data.predicted import predictions_file
 from longtail.methods import load_model
 
 from .conftest import words_of
@@ -64,6 +71,69 @@ def test_an_older_file_stays_when_the_texts_turn_out_bad(longtail: Run, model: P
     assert (tmp_path / "found.jsonl").read_text() == "precious\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found.jsonl", "texts.txt"]
     assert longtail("predict", model, tmp_path / "texts.txt", "--replace-bad-utf8").code == 0
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv.gz", "x.parquet", "x.csv.zst"])
+def test_a_table_has_one_row_per_suggestion(longtail: Run, model: Path, tmp_path: Path, name: str) -> None:
+    rows = [{"text": words_of(i % 8), "id": f'a"{i}', "labels": []} for i in range(9)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["predict", model, tmp_path / "texts.jsonl", "--keep", "id", "-k", 2]
+    as_lines = longtail(*arguments).lines
+    assert longtail(*arguments, "--out", tmp_path / name).code == 0
+    path = tmp_path / name
+    frame = pd.read_parquet(path) if name == "x.parquet" else pd.read_csv(path, sep="\t" if "tsv" in name else ",")
+    expected = [
+        (row, line["id"], rank, label["id"], label["name"], label["score"])
+        for row, line in enumerate(as_lines)
+        for rank, label in enumerate(line["labels"], 1)
+    ]
+    assert list(frame.columns) == ["row", "id", "rank", "label_id", "label_name", "score"]
+    assert list(frame.itertuples(index=False, name=None)) == expected
+
+
+def test_rows_of_a_table_are_counted_over_all_batches(model: Path, tmp_path: Path) -> None:
+    predictions = load_model(model).predict([words_of(1), words_of(2)], k=1)
+    with predictions_file(tmp_path / "x.csv", []) as write:
+        write(as_table(["a", "b"]), predictions)
+        write(as_table(["a", "b"]), predictions)
+    assert pd.read_csv(tmp_path / "x.csv")["row"].to_list() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.json", "x.parquet.gz", "x.gz"])
+def test_a_name_that_shows_no_format_is_refused_before_anything_is_read(
+    longtail: Run, tmp_path: Path, name: str
+) -> None:
+    ran = longtail("predict", tmp_path / "no model", "-t", "x", "--out", tmp_path / name)
+    assert ran.code == 2
+    assert f"must end in .jsonl, .csv, .tsv (also .gz, .zst) or .parquet, got {name}" in ran.err
+
+
+def test_fields_that_a_table_has_itself_cannot_be_kept(longtail: Run, model: Path, tmp_path: Path) -> None:
+    ran = longtail("predict", model, "-t", "x", "--keep", "score", "--out", tmp_path / "x.csv")
+    assert "has a column score of its own; --keep other fields, or write .jsonl" in ran.err
+
+
+def test_the_texts_are_not_replaced_by_their_predictions(longtail: Run, model: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text(json.dumps({"text": words_of(1)}) + "\n")
+    (tmp_path / "link.jsonl").symlink_to(texts)
+    (tmp_path / "hard.jsonl").hardlink_to(texts)
+    for name in ("texts.jsonl", "link.jsonl", "hard.jsonl"):
+        ran = longtail("predict", model, texts, "--out", tmp_path / name)
+        assert ran.code == 2
+        assert "must not be replaced; choose another --out" in ran.err
+    assert json.loads(texts.read_text()) == {"text": words_of(1)}
+    piped = [sys.executable, "-m", "longtail", "predict", str(model), "--format", "jsonl", "--out", str(texts)]
+    with texts.open("rb") as stdin:
+        ran = subprocess.run(piped, stdin=stdin, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2, ran.stderr
+    assert "must not be replaced" in ran.stderr
+
+
+def test_replacing_older_predictions_is_said(longtail: Run, model: Path, tmp_path: Path) -> None:
+    arguments = ("predict", model, "-t", words_of(1), "--out", tmp_path / "x.csv")
+    assert "replaced" not in longtail(*arguments).err
+    assert "x.csv: written, an older file was replaced" in longtail(*arguments).err
 
 
 def test_labels_below_the_threshold_are_left_out(longtail: Run, model: Path) -> None:
@@ -121,3 +191,20 @@ def test_labels_can_be_allowed_or_denied_by_id_name_or_branch(longtail: Run, tmp
     ran = longtail("predict", model, "-t", "x", "--allow", "Nme 4")
     assert ran.code == 2
     assert "allow: the model has no label 'Nme 4'; did you mean 'Name 4'?" in ran.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+def test_out_is_written_through_links_pipes_and_devices(longtail: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "there.jsonl").write_text("older\n")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "there.jsonl")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    predict = ("predict", model, "--text", "word1a", "--out")
+    assert longtail(*predict, tmp_path / "link.jsonl").code == 0
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe.jsonl").read_text)
+        assert longtail(*predict, tmp_path / "pipe.jsonl").code == 0
+        assert read.result() == (tmp_path / "there.jsonl").read_text() == longtail(*predict[:-1]).out
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "pipe.jsonl").is_fifo()
+    assert longtail(*predict, "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()

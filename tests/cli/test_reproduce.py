@@ -243,6 +243,12 @@ def test_force_goes_on_and_says_that_data_and_options_are_others(
     assert "note: the data are not those of the paper: training texts: expected 61, got 60" in ran.err
     assert "note: options are not those of the preset: n_seeds" in ran.err
     assert load_model(tmp_path / "out" / "model").options.n_seeds == 1
+    for name in ("report.html", "report.md"):
+        page = (tmp_path / "out" / name).read_text()
+        assert ", which is not lab/toys" in page
+        assert "the data are not those of the paper: training texts: expected 61, got 60" in page
+        assert "Beside the published figures" in page
+    assert "no verdict" in ran.out
 
 
 def test_a_limit_of_nothing_only_checks_the_data(
@@ -273,6 +279,7 @@ def test_a_dry_run_takes_the_first_texts_and_gives_no_verdict(
     found = json.loads((tmp_path / "reproduced" / "linear-parabel-dry-run" / "reproduced.json").read_text())
     assert found["n_texts"] == {"train": 20, "test": 20}
     assert found["verdict"] is None
+    assert "dry run with 20 texts" in (tmp_path / "reproduced" / "linear-parabel-dry-run" / "report.md").read_text()
 
 
 def test_labels_that_only_test_has_count_as_missed(

@@ -10,6 +10,8 @@ import pytest
 
 from longtail.data.load import load_dataset
 from longtail.methods import load_model
+from longtail.methods.linear import Linear
+from longtail.run.stages import claimed
 from longtail.training import work_folder
 
 Run = Callable[..., Any]
@@ -64,6 +66,61 @@ def test_fields_become_blocks_of_features(longtail: Run, tmp_path: Path) -> None
     (tmp_path / "new.csv").write_text("title,body\n1,red apple\n")
     tagged = longtail("predict", tmp_path / "m", tmp_path / "new.csv", "--text-column", "body", "-k", 2)
     assert {label["id"] for label in tagged.lines[0]["labels"]} == {"fruit", "red"}
+
+
+BOOKS = "title,abstract,subjects\n" + "".join(
+    f"Apples {i},red apple {i},fruit|red\nStones {i},grey stone {i},rock\n" for i in range(20)
+)
+COLUMNS = ("--text-column", "abstract", "--label-column", "subjects", "--label-separator", "|")
+
+
+def test_the_columns_of_training_need_not_be_named_again(longtail: Run, tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_text(BOOKS)
+    ran = longtail("train", tmp_path / "books.csv", *COLUMNS, "--hold-out", "--out", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert longtail("evaluate", tmp_path / "m", tmp_path / "books.csv", "--json").json["n_texts"] == 4
+    (tmp_path / "new.csv").write_text("title,abstract,nr\nApples,red apple,17\n")
+    tagged = longtail("predict", tmp_path / "m", tmp_path / "new.csv", "-k", 2, "--keep", "nr,abstract").lines[0]
+    assert (tagged["nr"], tagged["abstract"]) == ("17", "red apple")
+    assert {label["id"] for label in tagged["labels"]} == {"fruit", "red"}
+    (tmp_path / "other.csv").write_text("body\nred apple\n")
+    ran = longtail("predict", tmp_path / "m", tmp_path / "other.csv")
+    assert "must have one column 'abstract', got the columns body; choose with --text-column" in ran.err
+    assert longtail("predict", tmp_path / "m", tmp_path / "other.csv", "--text-column", "body").code == 0
+
+
+def test_fields_may_name_the_column_of_the_text(longtail: Run, tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_text(BOOKS)
+    ran = longtail("train", tmp_path / "books.csv", *COLUMNS, "--fields", "title,abstract", "--out", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert load_model(tmp_path / "m").columns == ("title", "abstract")
+    (tmp_path / "new.csv").write_text("title,abstract\nApples,red apple\n")
+    tagged = longtail("predict", tmp_path / "m", tmp_path / "new.csv", "-k", 2)
+    assert {label["id"] for label in tagged.lines[0]["labels"]} == {"fruit", "red"}
+    assert longtail("evaluate", tmp_path / "m", tmp_path / "books.csv", "--split", "train", "--json").code == 0
+
+
+@pytest.mark.parametrize("name", ["books.csv", "books.jsonl"])
+def test_python_and_the_command_line_read_the_same_columns(longtail: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "books.csv").write_text(BOOKS)
+    longtail("data", "convert", tmp_path / "books.csv", tmp_path / "books.jsonl", *COLUMNS)
+    csv = {"text_column": "abstract", "label_column": "subjects", "label_separator": "|"}
+    given = csv if name == "books.csv" else {}
+    longtail("train", tmp_path / name, *(COLUMNS if given else ()), "--out", tmp_path / "m")
+    commanded = load_model(tmp_path / "m")
+    called = Linear().fit(load_dataset(tmp_path / name, **given).train)
+    assert called.describe() == commanded.describe()
+    assert called.facts_["fingerprint"] == commanded.facts_["fingerprint"]
+
+
+def test_a_file_in_cp1252_is_refused_with_what_to_type(longtail: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("text,labels\nred \xe4pple,fruit;red\n".encode("cp1252"))
+    ran = longtail("train", tmp_path / "a.csv", "--out", tmp_path / "m")
+    assert ran.code == 2
+    assert (
+        "a.csv:2: column 5: must be UTF-8, got byte 0xe4; save the file as UTF-8 (if it is in cp1252: iconv -f"
+        in ran.err
+    )
 
 
 def test_a_held_out_part_is_not_trained_on_and_is_what_evaluate_takes(
@@ -144,3 +201,27 @@ def test_a_field_that_may_be_missing_is_read_where_it_is(longtail: Run, tmp_path
     assert longtail("predict", tmp_path / "m", "-t", "grey", "-k", 1).lines[0]["labels"][0]["id"] == "rock"
     assert longtail("evaluate", tmp_path / "m", tmp_path / "plain.csv", "--json").json["metrics"]["P@1"] == 1.0
     assert "title where there is one" in longtail("info", tmp_path / "m").out
+
+
+def test_a_second_training_with_the_same_out_is_refused_while_the_first_one_runs(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    with claimed(work_folder(tmp_path / "m")):
+        ran = longtail("train", data, "--out", tmp_path / "m", "--resume")
+        assert ran.code == 2
+        assert "m.work is in use by another training; wait until that ends, or choose another place" in ran.err
+    assert longtail("train", data, "--out", tmp_path / "m").code == 0
+    assert sorted(file.name for file in tmp_path.iterdir() if "m" in file.name) == ["m"]
+
+
+def test_a_folder_with_files_of_others_is_named_before_anything_is_trained(
+    longtail: Run, data: Path, tmp_path: Path
+) -> None:
+    longtail("train", data, "--out", tmp_path / "m")
+    (tmp_path / "m" / "notes.md").write_text("mine")
+    ran = longtail("train", data, "--out", tmp_path / "m", "--seed", 2)
+    assert ran.code == 2
+    assert "holds 1 files that longtail did not write (notes.md)" in ran.err
+    assert "move them away or choose another place" in ran.err
+    assert (tmp_path / "m" / "notes.md").read_text() == "mine"
+    assert load_model(tmp_path / "m").options.seed == 0

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from longtail.data.dataset import Split
 from longtail.data.inputs import as_labels, as_table, labels_column
+from longtail.data.load import load_dataset
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 
@@ -105,7 +106,9 @@ def test_only_tables_have_a_column_of_labels() -> None:
         (3, "labels must be lists"),
         ([["a"]], "as many, got 2 texts and 1 label lists"),
         (pd.DataFrame({"labels": [["a"], ["b"]]}), r"one column per label, got list.* frame\['labels'\]"),
-        (pd.DataFrame(index=[0, 1]), "one column per label, got none"),
+        (pd.DataFrame(index=[0, 1]), r"label ids as names of its columns, got \[\]"),
+        ([["a"], ["\ud800"]], r"must be Unicode, got half a character: .*\\ud800"),
+        (np.array(["a", "b"]), r"got the string 'a'; write \['a'\] if"),
     ],
 )
 def test_what_are_no_labels_is_refused_with_its_row(labels: Any, message: str) -> None:
@@ -162,6 +165,11 @@ def test_columns_of_a_frame_are_labels_by_name(frame: Any) -> None:
         (np.array([[0, 1]]), "got 2 texts and 1 rows of labels"),
         (pd.DataFrame({"a": [1, None], "b": [0, 1]}), r"got nan in labels\[1, 0\]"),
         (pd.DataFrame({"a": [1, 0], "b": ["x", "y"]}), r"got \w*string in column 'b'"),
+        (pd.DataFrame(MATRIX, columns=["a", "b", "a"]), "columns of different names.*: Duplicate column names"),
+        (pd.DataFrame(MATRIX, columns=["a", "", "c"]), r"label ids as names of its columns, got \['a', '', 'c'\]"),
+        (pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX)), "plain values .*: Sparse pandas data"),
+        (sp.coo_array(MATRIX[0]), r"a row per text and a column per label, got \(3,\)"),
+        (MATRIX.astype(object), r"labels\[0\]\[0\] .* an indicator matrix must be a numpy array of numbers"),
     ],
 )
 def test_what_is_no_indicator_matrix_is_refused(labels: Any, message: str) -> None:
@@ -170,5 +178,16 @@ def test_what_is_no_indicator_matrix_is_refused(labels: Any, message: str) -> No
 
 
 def test_a_column_of_mixed_types_is_refused() -> None:
-    with pytest.raises(DataError, match="values of one type"):
+    with pytest.raises(DataError, match="plain values of one type"):
         as_table(pd.DataFrame({"text": ["one", 2]}))
+
+
+@pytest.mark.parametrize("texts", [None, 3])
+def test_what_are_no_texts_is_refused(texts: Any) -> None:
+    with pytest.raises(DataError, match="texts must be a list of texts or a table, got"):
+        as_table(texts)
+
+
+def test_a_table_is_no_data_set() -> None:
+    with pytest.raises(DataError, match="data must be a path, a name or texts with labels by part, got DataFrame"):
+        load_dataset(pd.DataFrame({"text": ["a"]}))  # type: ignore[arg-type]

@@ -88,7 +88,8 @@ def test_facts_are_plain_data(tmp_path):
         "source": str(tmp_path / "a.jsonl"),
         "format": "folder",
         "options": {"on_bad_utf8": "error", "block_bytes": 4 << 20, "text_column": "text", "label_column": "labels"}
-        | {"fields": []},
+        | {"fields": [], "numbers": []},
+        "columns": {},
         "files": {},
     }
 

@@ -40,9 +40,13 @@ def test_json_lines_need_no_labels_and_those_that_are_there_are_left_out(tmp_pat
 def test_tables_need_no_labels_and_give_the_columns_asked_for(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text('id,body,title\n1,"a, b",x\n2,c,y\n')
     read = all_of(tmp_path / "texts.csv", ("text", "title"), text_column="body")
-    assert read.to_pydict() == {"text": ["a, b", "c"], "title": ["x", "y"]}
+    assert read.to_pydict() == {"text": ["a, b", "c"], "id": ["1", "2"], "title": ["x", "y"]}
     pq.write_table(pa.table({"text": ["p"], "n": [1]}), tmp_path / "texts.parquet")
     assert all_of(tmp_path / "texts.parquet").to_pydict() == {"text": ["p"]}
+    assert all_of(tmp_path / "texts.parquet", ("text", "n")).to_pydict() == {"text": ["p"], "n": ["1"]}
+    (tmp_path / "texts.jsonl").write_text('{"text": "p", "n": 1}\n{"text": "q", "n": "b"}\n{"text": "r", "n": 2}\n')
+    assert all_of(tmp_path / "texts.jsonl", ("text", "n"))["n"].to_pylist() == ["1", "b", "2"]
+    assert all_of(tmp_path / "texts.csv", ("title", "body"), text_column="body")["body"].to_pylist() == ["a, b", "c"]
     assert count_texts(tmp_path / "texts.csv") is None
 
 
@@ -71,8 +75,8 @@ def test_many_texts_come_in_batches_in_their_order(tmp_path: Path) -> None:
     [
         ("t.txt", b"", ("text",), "t.txt must hold at least one text, it is empty"),
         ("t.txt", b"ok\n\xff\xfe\n", ("text",), "t.txt:2: column 1: must be UTF-8, got byte 0xff"),
-        ("t.txt", b"ok\n", ("text", "title"), "the model reads the field 'title', which is not there; a plain line"),
-        ("t.jsonl", b'{"text": "a"}\n', ("text", "title"), "the model reads the field 'title', which is not there"),
+        ("t.txt", b"ok\n", ("text", "title"), "the field 'title' is wanted, which is not there; a plain line"),
+        ("t.jsonl", b'{"text": "a"}\n', ("text", "title"), "the field 'title' is wanted, which is not there"),
         ("t.jsonl", b'{"text": "a"}\n{"txt": "b"}\n', ("text",), 't.jsonl:2: must have "text", got "txt"'),
         ("t.csv", b"body\nx\n", ("text",), "must have one column 'text', got the columns body"),
     ],

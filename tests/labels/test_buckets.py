@@ -99,5 +99,5 @@ def test_no_labels_at_all_is_an_error() -> None:
 
 def test_arrays_bring_back_the_buckets() -> None:
     found = build_buckets(np.array([1, 4, 0]), BucketOptions())
-    back = Buckets.from_arrays(found.arrays())
+    back = Buckets.from_arrays(found.arrays(), found.n_labels)
     assert (back.order.tolist(), back.edges.tolist()) == (found.order.tolist(), found.edges.tolist())

@@ -184,7 +184,7 @@ def test_a_saved_tree_is_the_same(tmp_path: Path) -> None:
     tree, texts = train(), Rows.of(problem(seed=1)[0])
     with write_folder(tmp_path / "t", "test") as writer:
         tree.save(writer, "tree")
-    back = LinearTree.load(Folder(tmp_path / "t", "test"), "tree")
+    back = LinearTree.load(Folder(tmp_path / "t", "test"), "tree", n_columns=N_FEATURES, n_labels=N_LABELS)
     assert len(back.layers) == len(tree.layers)
     found, expected = (t.predict(texts, 5, BeamOptions(), ONE) for t in (back, tree))
     np.testing.assert_array_equal(found.labels, expected.labels)

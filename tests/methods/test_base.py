@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -241,3 +242,13 @@ def test_a_method_may_score_labels_that_no_training_text_has(tmp_path: Path) -> 
         assert [s.id for s in one.predict(["z y b"], 5)[0]] == ["z", "b", "y"]
         assert [s.id for s in one.predict(["z y b"], 5, allow=["y"])[0]] == ["y"]
         assert one.predict(["z y b"], 1, tail_weight=1.0)[0][0].id == "z"
+
+
+@pytest.mark.parametrize("k", ["5", 2.5, None, 0])
+def test_k_must_be_a_whole_number(k: Any, tiny: Callable[..., Dataset]) -> None:
+    with pytest.raises(ConfigError, match="k must be a whole number of at least 1, got"):
+        create_method("linear").fit(tiny().train).predict(["word1a"], k=k)
+
+
+def test_no_more_labels_are_asked_for_than_the_model_can_score(tiny: Callable[..., Dataset]) -> None:
+    assert create_method("linear").fit(tiny().train).top_k(["word1a"], 2**70).labels.shape == (1, 8)

@@ -171,7 +171,7 @@ class Lists(EnsembleMethod[Fixed]):
         return Fixed(folder.manifest[name], [0.9, 0.5])
 
 
-@pytest.mark.parametrize(("n_seeds", "list_length", "asked"), [(1, 100, 3), (2, 100, 100), (2, 2, 3)])
+@pytest.mark.parametrize(("n_seeds", "list_length", "asked"), [(1, 100, 3), (2, 100, 100), (2, 2, 4)])
 def test_one_member_is_asked_for_k_labels_and_several_for_longer_lists(
     n_seeds: int, list_length: int, asked: int, data: Dataset
 ) -> None:

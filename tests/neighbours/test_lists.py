@@ -55,7 +55,7 @@ def test_lists_are_stored_as_an_array(lists: NeighbourSearchOptions, tmp_path: P
     points, hashes = crowd()
     index = NeighbourIndex.build(points, hashes, lists)
     store_arrays(tmp_path / "pool.safetensors", index.arrays())
-    again = NeighbourIndex.from_arrays(map_arrays(tmp_path / "pool.safetensors"), lists)
+    again = NeighbourIndex.from_arrays(map_arrays(tmp_path / "pool.safetensors"), points.shape[1], lists)
     one, two = found_by(index, points, hashes), found_by(again, points, hashes)
     assert np.array_equal(one.texts, two.texts)
     assert one.cosines.tobytes() == two.cosines.tobytes()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from longtail.errors import ConfigError, LongtailError
 from longtail.persist import Folder, FolderWriter
-from longtail.run.stages import NO_STAGES, FolderStages
+from longtail.run.stages import NO_STAGES, FolderStages, claimed
 
 KEY = {"options": {"seed": 1, "pair": (1, 2)}, "data": "abc"}
 
@@ -151,6 +153,48 @@ def test_closing_removes_the_folder(work: Path) -> None:
     stages.arrays("tree", Counting())
     stages.close()
     assert not work.exists()
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_folder_whose_removal_was_killed_is_used_again(
+    work: Path, resume: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever file is the last that goes: a work folder, or nothing."""
+    for n_removed in range(14):
+        stages = FolderStages.open(work, KEY, resume)
+        stages.arrays("tree", Counting())
+        stages.arrays("weights", Counting())
+        with monkeypatch.context() as patched:
+            left = iter(range(n_removed))
+            for function in ("unlink", "rmdir"):
+                patched.setattr(os, function, killing(getattr(os, function), left))
+            with suppress(SystemExit):
+                stages.close()
+        assert FolderStages.open(work, KEY, resume).arrays("weights", Counting())[0]["a"].tolist() == [0, 1, 2, 3, 4]
+
+
+def killing(remove: Callable[..., None], left: Iterator[int]) -> Callable[..., None]:
+    """Return a function that removes as often as `left` allows and then dies."""
+
+    def removing(*arguments: Any, **more: Any) -> None:
+        if next(left, None) is None:
+            raise SystemExit
+        remove(*arguments, **more)
+
+    return removing
+
+
+def test_a_folder_in_use_is_refused_and_not_removed(work: Path) -> None:
+    with claimed(work):
+        stages = FolderStages.open(work, KEY, resume=False)
+        stages.arrays("tree", Counting())
+        busy = pytest.raises(LongtailError, match=r"model\.work is in use by another training; wait until that ends")
+        with busy, claimed(work):
+            pass
+        stages.close()
+        assert (work / "tree").exists()
+    stages.close()
+    assert not list(work.parent.iterdir())
 
 
 def test_no_stages_keep_nothing() -> None:

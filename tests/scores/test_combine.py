@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
-from longtail.scores.combine import CombineOptions, combine
+from longtail.scores.combine import CombineOptions, combine, combine_growing
 from longtail.topk import top_k
 from longtail.types import NO_LABEL, TopK
 
@@ -176,3 +176,22 @@ def test_negative_scores_cannot_be_averaged_with_absent_ones() -> None:
 def test_weights_and_round_robin_exclude_each_other() -> None:
     with pytest.raises(ConfigError, match="put the best member first"):
         CombineOptions.of({"vote": "round_robin", "weights": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("vote", ["score", "rank", "round_robin"])
+def test_a_longer_list_begins_with_every_shorter_one(vote: str) -> None:
+    rng = np.random.default_rng(0)
+    members = []
+    for _ in range(3):
+        scores = -np.sort(-rng.random((5, 40)).astype(np.float32), axis=1)
+        labels = np.array([rng.permutation(40) for _ in range(5)], np.int32)
+        labels[0, 30:], scores[0, 30:] = -1, -np.inf
+        members.append(TopK(labels, scores))
+    options = CombineOptions.of({"vote": vote})
+    longest = combine_growing(members, 40, 4, options)
+    assert [len(set(row) - {-1}) for row in longest.labels.tolist()][1:] == [40] * 4
+    assert (np.diff(longest.scores[1:]) <= 0).all()
+    for k in (1, 4, 5, 8, 12, 13, 25, 39):
+        shorter = combine_growing(members, k, 4, options)
+        assert np.array_equal(shorter.labels, longest.labels[:, :k])
+        assert np.array_equal(shorter.scores, longest.scores[:, :k])

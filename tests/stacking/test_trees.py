@@ -63,5 +63,5 @@ def test_trees_are_the_same_after_saving(tmp_path: Path) -> None:
 def test_nodes_that_would_be_read_out_of_range_or_for_ever_are_refused(array: str, value: int, tmp_path: Path) -> None:
     trees = fit()
     getattr(trees, array)[0] = value
-    with pytest.raises(ModelFormatError, match="out of range"):
+    with pytest.raises(ModelFormatError, match="damaged"):
         Trees.load(saved(tmp_path, trees), "ranker", 4)

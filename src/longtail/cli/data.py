@@ -17,7 +17,7 @@ Target = Annotated[
     Path, typer.Argument(metavar="TARGET", help="A new folder, or a .jsonl, .csv, .tsv or .parquet file.")
 ]
 OneSplit = Annotated[str | None, option("The part to write into a file.", "NAME", "--split")]
-Fields = Annotated[str | None, option("Columns of a table to keep, such as title,text.", "NAMES")]
+Fields = Annotated[str | None, option("Columns of texts to keep, such as title,text; all by default.", "NAMES")]
 
 
 @with_flags
@@ -59,12 +59,17 @@ def convert(
     data: NamedDataFlags, target: Target, split: OneSplit = None, fields: Fields = None, quiet: Quiet = False
 ) -> None:
     """Write DATA as a folder in longtail's own layout, or one part of it as a file."""
+    from longtail.data.dataset import TEXT
     from longtail.data.load import load_dataset
     from longtail.data.write import write_dataset, write_split
 
+    if target.is_file() and Path(data.data).exists() and target.samefile(data.data):
+        raise DataError(f"{target} is what is converted, and must not be replaced; choose another target")
     screen = Screen(quiet)
-    columns = [name.strip() for name in fields.split(",")] if fields else []
-    dataset = load_dataset(**data.arguments(), columns=columns, progress=screen.progress)
+    arguments = data.arguments()
+    if fields:
+        arguments["fields"] = [name.strip() for name in fields.split(",") if name.strip() != TEXT]
+    dataset = load_dataset(**arguments, progress=screen.progress)
     if target.suffix and split is None and len(dataset.splits) > 1:
         raise DataError(
             f"a file holds one part, {dataset.name} has {', '.join(dataset.splits)}; choose one with --split"

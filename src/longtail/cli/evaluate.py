@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from longtail.cli.flags import DataFlags, Model, PrecisionName, RunFlags, TailWeight, option, with_flags
+from longtail.cli.flags import DataFlags, Model, PrecisionName, RunFlags, TailWeight, Verify, option, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 from longtail.units import in_seconds
@@ -44,18 +44,18 @@ def evaluate(
     tail_weight: TailWeight = None,
     propensity: Constants = None,
     precision: PrecisionName = "auto",
+    verify: Verify = False,
 ) -> None:
     """Measure a model on DATA; prints tables in per cent, or fractions as JSON."""
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
     from longtail.methods import load_model
     from longtail.metrics import BootstrapOptions, MetricOptions
     from longtail.report import make_report, write_report
-    from longtail.report.contents import RECORD_COLUMNS
 
     screen = flags.screen
     with screen.progress.step("open the model"):
-        tagger = load_model(model, precision=cast(Any, precision))
-    dataset = data.load(tagger, screen.progress, further=RECORD_COLUMNS if report else ())
+        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")

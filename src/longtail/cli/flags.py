@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps
@@ -99,6 +99,10 @@ PrecisionName = Annotated[
     ),
 ]
 Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
+Verify = Annotated[
+    bool,
+    run_option("Compare the model's files with their checksums, even if that was done before.", None, "--verify"),
+]
 Force = Annotated[bool, run_option("Train even if it may not fit.", None, "--force")]
 Quiet = Annotated[bool, run_option("No progress and no notes.", None, "--quiet", "-q")]
 Json = Annotated[bool, run_option("Print the result as JSON.", None, "--json")]
@@ -118,11 +122,11 @@ class DataFlags:
     label_separator: Annotated[str | None, data_option("The separator between two labels in a cell.", "TEXT")] = None
     read: Read = None
 
-    def load(self, model: Method, progress: Progress, further: Sequence[str] = ()) -> Dataset:
-        """Load the data with the columns that `model` reads, and `further` ones where they exist."""
+    def load(self, model: Method, progress: Progress) -> Dataset:
+        """Load the data for `model`."""
         from longtail.training import load_for
 
-        return load_for(model, self.arguments(), progress, further)
+        return load_for(model, self.arguments(), progress)
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import io
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from longtail.cli.flags import Model, PrecisionName, RunFlags, TailWeight, TextColumn, data_option, option, with_flags
+from longtail.cli.flags import (
+    Model,
+    PrecisionName,
+    RunFlags,
+    TailWeight,
+    TextColumn,
+    Verify,
+    data_option,
+    option,
+    with_flags,
+)
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError, DataError
 from longtail.run.progress import SILENT
-from longtail.tables import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from longtail.data.predicted import Write
     from longtail.methods.base import Suggestion
 
 STDIN = "-"
-SCORE_DIGITS = 6
 BAR_WIDTH = 12
 SHOWN_CHARACTERS = 300
 
@@ -35,7 +44,10 @@ TextsFile = Annotated[
 ]
 GivenTexts = Annotated[list[str] | None, option("A text. May be repeated.", "TEXT", "--text", "-t")]
 K = Annotated[int, option("Labels per text.", "N", "-k", "--k")]
-PredictOut = Annotated[Path | None, option("Where JSON lines go; .gz and .zst are compressed.", "FILE", "--out", "-o")]
+PredictOut = Annotated[
+    Path | None,
+    option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
+]
 Threshold = Annotated[float | None, option("Leave out labels that score less.", "SCORE")]
 Allow = Annotated[
     list[str] | None,
@@ -64,22 +76,25 @@ def predict(
     text_column: TextColumn = None,
     replace_bad_utf8: ReplaceBad = False,
     precision: PrecisionName = "auto",
+    verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
+    from longtail.data.inputs import TEXT
     from longtail.methods import load_model
 
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
+    kept = [name.strip() for name in keep.split(",")] if keep else []
+    is_replaced = _check_out(out, kept, None if text else texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
     with screen.progress.step("open the model"):
-        tagger = load_model(model, precision=cast(Any, precision))
+        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
-    kept = [name.strip() for name in keep.split(",")] if keep else []
     columns = tuple(dict.fromkeys((*tagger.columns, *kept)))
     total: int | None = None
     if text is not None:
@@ -88,11 +103,11 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        options = {"format": format, "optional": tagger.optional_columns}
-        options |= {"text_column": text_column} if text_column else {}
+        remembered = tagger.facts_.get("columns", {}).get("text_column", TEXT)
+        options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
         options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
         batches, total = _read(texts, columns, options, screen)
-    with _target(out) as stream, progress.step("predict", total, "texts") as advance:
+    with _writer(out, kept) as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
                 batch,
@@ -103,16 +118,16 @@ def predict(
                 deny=deny or None,
                 threads=flags.threads,
             )
-            for row, labels in enumerate(suggestions):
-                if pretty:
+            if pretty:
+                for row, labels in enumerate(suggestions):
                     show_suggestions(screen, batch["text"][row].as_py(), labels)
-                else:
-                    stream.write(_line({name: batch[name][row].as_py() for name in kept}, labels))
+            else:
+                write(batch, suggestions)
             if out is None:
-                stream.flush()
+                sys.stdout.flush()
             advance(len(batch))
     if out is not None:
-        screen.note(f"{out}: written")
+        screen.note(f"{out}: written" + (", an older file was replaced" if is_replaced else ""))
 
 
 def _read(
@@ -132,24 +147,31 @@ def _read(
     return read_texts(texts, columns, **options), total
 
 
-@contextmanager
-def _target(out: Path | None) -> Iterator[TextIO]:
-    """Open standard output, or a file that takes its name only when all went well."""
+def _check_out(out: Path | None, kept: Sequence[str], texts: str | None) -> bool:
+    """Return whether a file will be replaced; raise if it must not be, or if nothing can be written there."""
     if out is None:
-        yield sys.stdout
-        return
-    import pyarrow as pa
+        return False
+    from longtail.data.predicted import check_predictions_path
 
-    from longtail.data.write import whole
+    check_predictions_path(out, kept)
+    is_replaced = out.is_file()
+    if is_replaced and texts is not None and _is_same_file(texts, out):
+        raise DataError(f"the texts are read from {out}, which must not be replaced; choose another `out`")
+    return is_replaced
 
-    with whole(out) as temporary, io.TextIOWrapper(pa.output_stream(str(temporary)), "utf-8", newline="\n") as stream:
-        yield stream
+
+def _is_same_file(texts: str, out: Path) -> bool:
+    with suppress(OSError):  # standard input need not be a file
+        source = os.fstat(sys.stdin.fileno()) if texts == STDIN else Path(texts).stat()
+        return os.path.samestat(source, out.stat())
+    return False
 
 
-def _line(fields: dict[str, Any], labels: list[Suggestion]) -> str:
-    """Return one line of JSON."""
-    rows = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
-    return json_text({**fields, "labels": rows}) + "\n"
+def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Write]:
+    """Open standard output, for JSON lines, or a file."""
+    from longtail.data.predicted import json_lines, predictions_file
+
+    return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
 
 
 def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import Json, MethodName, Model, Settings, option, with_flags
+from longtail.cli.flags import Json, MethodName, Model, Settings, Verify, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.units import in_bytes
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Everything = Annotated[bool, typer.Option("--all", help="Also options that only ablations change.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A method or preset (longtail methods).")]
 ConfigFile = Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file of options.")]
-Verify = Annotated[bool, option("Check every file against its checksum, however large.", None, "--verify")]
 
 SPARK = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 60
@@ -76,7 +75,7 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
     from longtail.persist import Folder
     from longtail.report.contents import changed_options
 
-    opened = load_model(model, verify=True if verify else None)
+    opened = load_model(model, verify=verify or None)
     manifest = Folder(model, MODEL, verify=False).manifest
     described = opened.describe()
     size = sum(int(facts["bytes"]) for facts in manifest["files"].values())

@@ -9,7 +9,7 @@ import typer
 
 from longtail.cli.flags import MethodFlags, NamedDataFlags, Resume, RunFlags, option, with_flags
 from longtail.cli.screen import Screen, write_json
-from longtail.errors import ConfigError, LongtailError
+from longtail.errors import ConfigError
 from longtail.tables import Table
 from longtail.units import in_seconds
 
@@ -42,6 +42,7 @@ def tune(
     resume: Resume = False,
 ) -> None:
     """Choose options on the dev part of DATA, or on a tenth of train; test is never used."""
+    from longtail.files import write_text
     from longtail.run.stages import FolderStages
     from longtail.settings import options_toml
     from longtail.training import work_folder
@@ -68,11 +69,7 @@ def tune(
         watch=lambda trial: screen.note(_line(trial)),
     )
     text = options_toml(tuned.model.options, _title(tuned, dataset.name))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LongtailError(f"cannot write {out}: {error.strerror or error}") from error
+    write_text(out, text)
     FolderStages(work).close()
     if flags.as_json:
         write_json(_plain(tuned, out))

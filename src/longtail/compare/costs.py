@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from longtail.errors import ConfigError
+from longtail.files import write_text
 from longtail.options import Options
 from longtail.run.compiling import on_compile
 from longtail.run.local import available_cores
@@ -99,9 +100,7 @@ class CostMeter:
             self._write()
 
     def _write(self) -> None:
-        beside = self.file.with_suffix(".new")
-        beside.write_text(json.dumps(self.costs().plain()), encoding="utf-8")
-        beside.replace(self.file)
+        write_text(self.file, json.dumps(self.costs().plain()))
 
 
 def _gpu_bytes() -> int:

@@ -18,6 +18,7 @@ from longtail.compare.figures import make_comparison
 from longtail.compare.runs import Entry, RunFolder, RunResult, choose_parts, claim_folder
 from longtail.data.load import load_dataset
 from longtail.evaluation import list_length
+from longtail.labels.model_labels import check_known, labels_of_model
 from longtail.metrics import MetricOptions
 from longtail.report import write_comparison
 from longtail.run.isolated import run_apart
@@ -57,8 +58,7 @@ def compare_methods(
     """
     run = run or Run()
     columns = dict.fromkeys(column for entry in entries for column in entry.model.columns)
-    optional = dict.fromkeys(column for entry in entries for column in entry.model.optional_columns)
-    dataset = load_dataset(**data, columns=columns, optional_columns=optional, progress=run.progress)
+    dataset = load_dataset(**data, columns=columns, progress=run.progress)
     anchor_first = sorted(entries, key=lambda entry: entry.name != anchor)
     constants = tuple(dict.fromkeys(entry.model.options.propensity for entry in anchor_first))
     options = MetricOptions.of({"at": list(at)}).model_copy(update={"propensities": constants})
@@ -66,6 +66,7 @@ def compare_methods(
     train = compared.dataset.train
     for entry in entries:
         entry.model.check(train)
+    check_known(compared.evaluated, labels_of_model(train))
     out = (out or Path("compared") / dataset.name).absolute()
     claim_folder(out, train)
     folders = {entry.name: RunFolder(out, entry.model, train, compared.evaluated) for entry in entries}

@@ -27,6 +27,7 @@ from longtail.compare.costs import CostMeter, Costs
 from longtail.data.dataset import TEXT, Dataset, Split
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError
 from longtail.evaluation import DEV, fingerprint_of, timed_top_k
+from longtail.files import write_text
 from longtail.methods import load_model
 from longtail.methods.base import MODEL, Method
 from longtail.persist import Folder, write_folder
@@ -91,7 +92,7 @@ def claim_folder(out: Path, train: Split) -> None:
             raise ConfigError(f"{out} exists and is not a comparison of longtail; choose another `out`")
         else:
             out.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(key), encoding="utf-8")
+            write_text(place, json.dumps(key))
     except OSError as error:
         raise LongtailError(f"cannot write {out}: {error.strerror or error}; choose another `out`") from error
 

@@ -95,7 +95,7 @@ def as_strings(values: Any, name: str) -> pa.ChunkedArray:
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _string_array(values)
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if not _is_text(column.type):
+        if not is_text(column.type):
             raise DataError(f"column '{name}' must hold texts, got {column.type}")
         column = column.cast(pa.string())
         return pc.fill_null(column, "") if column.null_count else column
@@ -153,11 +153,13 @@ def _columns(texts: Texts, texts_only: bool = True) -> dict[str, Any]:
         table = _from_frame(table)
     if isinstance(table, pa.Table):
         names = table.column_names
-        return {name: table[name] for name in names if not texts_only or name == TEXT or _is_text(table[name].type)}
+        return {name: table[name] for name in names if not texts_only or name == TEXT or is_text(table[name].type)}
     if isinstance(table, Mapping):
         return dict(table)
     if isinstance(table, pa.Array | pa.ChunkedArray):
         return {TEXT: table}
+    if not isinstance(table, Iterable):
+        raise DataError(f"texts must be a list of texts or a table, got {_shown(table)}")
     rows = list(table)
     kind: type = Mapping if rows and isinstance(rows[0], Mapping) else str
     wrong = next((number for number, row in enumerate(rows) if not isinstance(row, kind)), None)
@@ -175,8 +177,10 @@ def _from_frame(frame: Any) -> pa.Table:
         return frame
     try:
         table = pa.table(frame)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"columns of a data frame must each hold values of one type: {error}") from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(
+            f"a data frame must have columns of different names, each with plain values of one type: {error}"
+        ) from error
     named = {str(name) for name in frame.columns}
     return table.select([name for name in table.column_names if name in named])
 
@@ -200,11 +204,12 @@ def _string_array(values: Any) -> pa.Array:
 
 def _holds_texts(values: Any) -> bool:
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _is_text(values.type)
+        return is_text(values.type)
     return all(value is None or isinstance(value, str) for value in values)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of this Arrow type are strings."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_kind(inner) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
@@ -212,8 +217,9 @@ def _is_text(kind: pa.DataType) -> bool:
 def _checked_row(row: Any, number: int) -> list[str]:
     """Return the label ids of one text; raise if they are anything but a collection of strings."""
     if isinstance(row, str):
+        shown = repr(str(row))
         raise DataError(
-            f"labels[{number}] must be a list of label ids, got the string {row!r}; write [{row!r}] if that is one "
+            f"labels[{number}] must be a list of label ids, got the string {shown}; write [{shown}] if that is one "
             "label, or split it at what stands between its labels"
         )
     if isinstance(row, bytes | Mapping) or not isinstance(row, Iterable):
@@ -230,7 +236,7 @@ def _checked_row(row: Any, number: int) -> list[str]:
 
 def _refuse_label(label: Any, number: int, place: int) -> NoReturn:
     is_number = isinstance(label, int | float | np.number) and label == label
-    hint = "; label ids are strings, and an indicator matrix must be a numpy array" if is_number else ""
+    hint = "; label ids are strings, and an indicator matrix must be a numpy array of numbers" if is_number else ""
     raise DataError(f"labels[{number}][{place}] must be a string, got {_shown(label)}{hint}")
 
 
@@ -243,6 +249,8 @@ def _from_indicator(labels: Any, n_texts: int, vocabulary: Vocabulary | None) ->
     names: list[str] | None = None
     if hasattr(labels, "columns"):
         names, labels = _frame_values(labels)
+    if len(labels.shape) != 2:
+        raise DataError(f"an indicator matrix must have a row per text and a column per label, got {labels.shape}")
     rows, columns, values = _entries(labels)
     wrong = np.flatnonzero(values != 1)
     if len(wrong):
@@ -269,13 +277,13 @@ def _frame_values(frame: Any) -> tuple[list[str], NDArray[Any]]:
     """Return the column names of a data frame and its values (n_texts, n_labels)."""
     table = _from_frame(frame)
     names = list(table.column_names)
+    if not names or not all(name.strip() for name in names):
+        raise DataError(f"a data frame of labels must have label ids as names of its columns, got {names}")
     wrong = next((name for name in names if not _is_number(table[name].type)), None)
-    if wrong is not None or not names:
+    if wrong is not None:
         raise DataError(
             f"a data frame of labels must hold 0 and 1, one column per label, got {table[wrong].type} in column "
             f"'{wrong}'; label lists are one column: frame['{wrong}']"
-            if wrong is not None
-            else "a data frame of labels must have one column per label, got none"
         )
     return names, np.stack([table[name].to_numpy() for name in names], axis=1)
 

@@ -182,5 +182,6 @@ def _checked(path: Path, line: int, data: bytes, on_bad_utf8: OnBadUtf8) -> byte
         at_line = line + data.count(b"\n", 0, error.start)
         column = len(data[start : error.start].decode()) + 1
         what = f"column {column}: must be UTF-8, got byte 0x{data[error.start]:02x}"
-        raise fault(path, at_line, f"{what}; save the file as UTF-8 or set on_bad_utf8 to 'replace'") from error
+        how = "save the file as UTF-8 (if it is in cp1252: iconv -f cp1252 -t utf-8 OLD > NEW)"
+        raise fault(path, at_line, f"{what}; {how} or set on_bad_utf8 to 'replace'") from error
     return data

@@ -8,30 +8,38 @@ and test that train does not have stay in the ground truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from longtail.data.assemble import assemble
 from longtail.data.dataset import TEXT, Dataset, LabelSets, Texts
 from longtail.data.formats import FORMATS, find_format
-from longtail.data.lines import bare_stem
+from longtail.data.formats.table import DELIMITERS
+from longtail.data.lines import bare_stem, bare_suffix
 from longtail.data.names import read_hierarchy, read_names
+from longtail.data.separator import check_separator
 from longtail.data.skos import SUFFIXES, read_skos
+from longtail.data.texts import with_text_column
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError, did_you_mean
 from longtail.run.progress import SILENT, Progress
+
+COLUMN_OPTIONS = ("text_column", "label_column", "label_separator")
+"""What a model remembers of how its data were read."""
 
 
 def load_dataset(
     source: str | Path | Dataset | Mapping[str, tuple[Texts, LabelSets]],
     *,
     format: str | None = None,
-    columns: Iterable[str] = (),
-    optional_columns: Iterable[str] = (),
+    columns: Collection[str] = (),
     vocabulary: str | Path | Vocabulary | Mapping[str, Any] | None = None,
+    usual_options: Mapping[str, Any] = MappingProxyType({}),
     progress: Progress = SILENT,
     **options: Any,
 ) -> Dataset:
@@ -40,9 +48,10 @@ def load_dataset(
     Args:
         source: What to load.
         format: One of `longtail.data.formats.FORMATS`; needed only where the files do not tell.
-        columns: Columns of texts that tables must have besides the text, such as `model.columns`.
-        optional_columns: Further columns to keep where a table has them, such as `model.optional_columns`.
+        columns: The columns that will be read, such as `model.columns`: if the column that holds the text is among
+            them, it is kept under its own name too.
         vocabulary: Names the labels: a `Vocabulary`, a file for `load_vocabulary`, or its arguments by name.
+        usual_options: Options of the format where it has them and `options` does not name them.
         progress: Is told how many texts are read.
         options: Options of the format, for example `text_column`.
     """
@@ -56,23 +65,31 @@ def load_dataset(
     try:
         name = find_format(path, format)
         kind = FORMATS.get(name)
-        if "optional_fields" in kind.options.model_fields:  # others keep all columns of texts
-            further = tuple(column for column in columns if column != TEXT)
-            wanted = {"fields": further, "optional_fields": tuple(optional_columns)}
-            options = {option: names for option, names in wanted.items() if names} | options
-        checked = kind.options.of(options, source=f"format {name}")
+        usual = {option: usual_options[option] for option in usual_options if option in kind.options.model_fields}
+        checked = kind.options.of(usual | options, source=f"format {name}")
         content = kind.read(path, checked)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     official = vocabulary["path"] if isinstance(vocabulary, Mapping) else vocabulary
+    set_columns = [option for option in COLUMN_OPTIONS if option in checked.model_fields_set]
     facts = {
         "source": str(source),
         "format": name,
         "options": checked.plain(),
+        "columns": {option: getattr(checked, option) for option in set_columns},
         "files": {**content.files, **({"official": str(official)} if isinstance(official, str | Path) else {})},
     }
     title = path.resolve().name if path.is_dir() else bare_stem(path)
-    return assemble(content, title, named, facts, progress)
+    dataset = assemble(content, title, named, facts, progress)
+    separator = getattr(checked, "label_separator", None)
+    if separator is not None and any(bare_suffix(stream.path) in DELIMITERS for stream in content.splits.values()):
+        check_separator(dataset.vocabulary.ids, separator)
+    text_column = getattr(checked, "text_column", TEXT)
+    splits = {
+        part: replace(split, texts=with_text_column(split.texts, text_column, columns))
+        for part, split in dataset.splits.items()
+    }
+    return replace(dataset, splits=splits)
 
 
 def load_vocabulary(
@@ -125,6 +142,11 @@ def _bundled() -> Path:
 
 
 def _find(source: str | Path) -> Path:
+    if not isinstance(source, str | Path):
+        raise DataError(
+            f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables "
+            "as they are, and {'train': (texts, labels)} makes a data set"
+        )
     path = Path(source).expanduser()
     if path.exists():
         return path

@@ -15,6 +15,7 @@ import numpy as np
 
 from longtail.data.examination import Examination, percent
 from longtail.errors import LongtailError, MissingExtraError
+from longtail.files import whole
 
 INK, FAINT, HEAD, HEAD_TEXT = "#22303c", "#c9d1d9", "#e8833a", "#a0520f"
 SPLIT_COLOURS = ("#2b6cb0", "#e8833a", "#3d9970", "#8e5ea2")
@@ -35,7 +36,8 @@ def plot_examination(examination: Examination, folder: str | Path) -> list[Path]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, figure in pictures.items():
-            figure.savefig(folder / name, dpi=DOTS_PER_INCH)
+            with whole(folder / name) as temporary:
+                figure.savefig(temporary, dpi=DOTS_PER_INCH)
     except OSError as error:
         raise LongtailError(f"cannot write pictures to {folder}: {error.strerror or error}") from error
     return [folder / name for name in pictures]

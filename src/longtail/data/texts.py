@@ -11,7 +11,7 @@ lines of text starts fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -43,7 +43,6 @@ def text_format(path: Path, name: str | None = None) -> TextFormat:
 def read_texts(
     path: str | Path,
     columns: Sequence[str] = (TEXT,),
-    optional: Sequence[str] = (),
     *,
     format: str | None = None,
     text_column: str = TEXT,
@@ -51,12 +50,11 @@ def read_texts(
     stream: BufferedIOBase | None = None,
     batch_texts: int = BATCH_TEXTS,
 ) -> Iterator[pa.Table]:
-    """Yield tables with at least `columns`, and with those of `optional` that are there.
+    """Yield tables with at least `columns`, and with all further columns of texts.
 
     Args:
         path: The file; with a `stream` that is open already, it only names it in messages.
-        columns: Columns that texts must have.
-        optional: Further columns to keep where there are any.
+        columns: Columns that texts must have; whole numbers in them are read as texts.
         format: `lines`, `jsonl` or `table`; by default the file's name tells.
         text_column: The column that holds the text.
         on_bad_utf8: Whether to stop at bytes that are not UTF-8, or to put U+FFFD there.
@@ -71,13 +69,15 @@ def read_texts(
         raise DataError("tables must be files; texts that are piped in must be lines or JSON lines")
     empty = True
     options: dict[str, Any] = {"text_column": text_column, "label_column": None, "on_bad_utf8": on_bad_utf8}
-    if kind == "table":
-        options |= {"fields": _without_text(columns), "optional_fields": _without_text(optional)}
+    if kind != "lines":
+        options["numbers"] = tuple(columns)
     for texts in _tables(path, kind, options, stream):
+        texts = with_text_column(texts, text_column, columns)
         missing = next((name for name in columns if name not in texts.column_names), None)
         if missing is not None:
             hint = "a plain line has only 'text'; use JSON lines or a table" if kind == "lines" else "add it"
-            raise DataError(f"{path}: the model reads the field '{missing}', which is not there; {hint}")
+            hint += did_you_mean(missing, texts.column_names)
+            raise DataError(f"{path}: the field '{missing}' is wanted, which is not there; {hint}")
         for start in range(0, len(texts), batch_texts):
             empty = False
             yield texts.slice(start, batch_texts)
@@ -110,5 +110,8 @@ def _tables(path: Path, kind: TextFormat, options: dict[str, Any], stream: Buffe
                 yield batch.texts
 
 
-def _without_text(columns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in columns if name != TEXT)
+def with_text_column(texts: pa.Table, text_column: str, columns: Collection[str]) -> pa.Table:
+    """Return texts with the column that holds the text under its own name too, if that is among `columns`."""
+    if text_column not in columns or text_column in texts.column_names:
+        return texts
+    return texts.append_column(text_column, texts[TEXT])

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.arrow import int_array
-from longtail.errors import DataError
+from longtail.errors import DataError, ModelFormatError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
 
 
@@ -36,6 +36,20 @@ class Vocabulary:
     """Names of parents that are not labels themselves."""
 
     @classmethod
+    def load(cls, table: pa.Table, parent_names: Any) -> Vocabulary:
+        """Return a stored vocabulary, or raise if it cannot be one."""
+        texts, lists = pa.string(), pa.list_(pa.string())
+        kinds = {"id": texts, "name": texts, "alternatives": lists, "parents": lists}
+        if dict(zip(table.schema.names, table.schema.types, strict=True)) != kinds:
+            raise ModelFormatError(f"labels must have the columns {', '.join(kinds)}, got {table.schema.names}")
+        chunks = [chunk for name in ("alternatives", "parents") for chunk in table[name].chunks]
+        if any(one.null_count for one in (*table.columns, *(chunk.values for chunk in chunks))):
+            raise ModelFormatError("labels must be texts, got some without; copy the model folder again")
+        if not isinstance(parent_names, dict) or not all(isinstance(name, str) for name in parent_names.values()):
+            raise ModelFormatError(f"parent_names must be names by id, got {parent_names!r:.60}; save the model again")
+        return cls(table, parent_names)
+
+    @classmethod
     def of(
         cls,
         ids: Sequence[str],
@@ -51,14 +65,16 @@ class Vocabulary:
             raise DataError(f"label ids must be distinct, got '{twice}' twice")
         names, alternatives, parents = names or {}, alternatives or {}, parents or {}
         lists = pa.list_(pa.string())
-        table = pa.table(
-            {
-                "id": pa.array(ids, pa.string()),
-                "name": pa.array([names.get(i) or i for i in ids], pa.string()),
-                "alternatives": pa.array([list(alternatives.get(i, ())) for i in ids], lists),
-                "parents": pa.array([list(parents.get(i, ())) for i in ids], lists),
-            }
-        )
+        columns = {
+            "id": (ids, pa.string()),
+            "name": ([names.get(i) or i for i in ids], pa.string()),
+            "alternatives": ([list(alternatives.get(i, ())) for i in ids], lists),
+            "parents": ([list(parents.get(i, ())) for i in ids], lists),
+        }
+        try:
+            table = pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
+        except UnicodeEncodeError as error:
+            raise DataError(f"ids and names of labels must be Unicode, got half a character: {error}") from error
         labels = set(ids)
         outside = {p for group in parents.values() for p in group if p not in labels}
         return cls(table, {p: names.get(p) or p for p in sorted(outside)})

@@ -8,17 +8,14 @@ Files and folders are written under a temporary name and renamed at the end.
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from longtail.data.dataset import Dataset, Split
 from longtail.data.formats import folder, jsonl, table
 from longtail.data.lines import bare_suffix
-from longtail.errors import DataError, LongtailError
+from longtail.errors import DataError
+from longtail.files import whole
 
 
 def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", ".gz", ".zst"] = ".zst") -> None:
@@ -35,8 +32,8 @@ def write_dataset(dataset: Dataset, path: str | Path, compression: Literal["", "
         raise DataError(f"only texts can be written into a folder, split '{featured}' has only features")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise DataError(f"{path} exists; choose a new or an empty folder")
-    with whole(path) as temporary:
-        temporary.mkdir(parents=True)
+    with whole(path, parents=True) as temporary:
+        temporary.mkdir()
         folder.write(dataset, temporary, compression)
         if path.exists():
             path.rmdir()
@@ -49,25 +46,8 @@ def write_split(split: Split, path: str | Path) -> None:
     if suffix not in (*folder.SUFFIXES, *table.SUFFIXES):
         known = ", ".join((*folder.SUFFIXES, *table.SUFFIXES))
         raise DataError(f"a file of texts must end in {known} (before .gz or .zst), got {path.name}")
-    with whole(path) as temporary:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path, parents=True) as temporary:
         if suffix in table.SUFFIXES:
             table.write(split, temporary)
         else:
             jsonl.write_jsonl(split, temporary)
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` if nothing is raised, and is removed otherwise."""
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise LongtailError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        elif temporary.exists():
-            temporary.unlink()

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.kernels.native.rows import gather_rows
+from longtail.persist import Folder
 from longtail.run.engine import Engine, SharedArrays
 from longtail.run.local import Scratch
 from longtail.sparse import sp
+from longtail.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,14 @@ class Rows:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the three arrays by name."""
         return {"indptr": self.indptr, "indices": self.indices, "values": self.values}
+
+    @classmethod
+    def load(cls, folder: Folder, name: str, n_columns: int) -> Rows:
+        """Return the rows stored as `name`."""
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        indices = stored.numbers("indices", np.int32, below=n_columns)
+        ptr = stored.pointers("indptr", to=indices)
+        return cls(ptr, indices, stored.finite("values", np.float32, shape=indices.shape), n_columns)
 
     def share(self, engine: Engine, name: str) -> SharedRows:
         """Return a handle of these rows for the jobs of an engine."""

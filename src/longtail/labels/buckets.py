@@ -20,6 +20,8 @@ from pydantic import Field, PositiveInt, model_validator
 
 from longtail.errors import ConfigError, DataError
 from longtail.options import Options
+from longtail.persist import Arrays
+from longtail.structure import Structure
 
 _ROUNDING = 1e-6
 """Shares are decimal fractions: their sums may miss a whole number of labels by this much."""
@@ -71,9 +73,14 @@ class Buckets:
         return {"order": self.order, "edges": self.edges}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Buckets:
-        """Return the buckets of which `arrays` gave these."""
-        return cls(arrays["order"], arrays["edges"])
+    def from_arrays(cls, arrays: Arrays, n_labels: int) -> Buckets:
+        """Return the buckets of so many labels of which `arrays` gave these."""
+        stored = Structure(arrays, "the buckets")
+        order = stored.numbers("order", np.int64, below=n_labels, n=n_labels)
+        stored.require("order", len(np.unique(order)) == n_labels, "hold every label once")
+        edges = stored.pointers("edges", to=order)
+        stored.require("edges", bool((edges[1:] > edges[:-1]).all()), "leave no bucket empty")
+        return cls(order, edges)
 
 
 def build_buckets(counts: NDArray[Any], options: BucketOptions) -> Buckets:

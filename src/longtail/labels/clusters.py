@@ -16,6 +16,8 @@ from longtail.labels.tree import TreeOptions, build_tree
 from longtail.labels.vectors import LabelInputs as LabelInputs
 from longtail.labels.vectors import Sources as Sources
 from longtail.labels.vectors import VectorOptions, label_vectors
+from longtail.persist import Folder
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 
@@ -33,6 +35,12 @@ class ClusterShares:
         """Count the texts of the last level of clusters."""
         return cls(vectors, seed, labels.renumber(index.parents[-1], index.n_clusters).texts_per_label())
 
+    @classmethod
+    def load(cls, folder: Folder, name: str, vectors: VectorOptions, seed: int, *, n_clusters: int) -> Self:
+        """Open the texts per cluster that a model folder has of a member."""
+        stored = Structure(folder.arrays("clusters"), f"{folder.path}, clusters")
+        return cls(vectors, seed, stored.array(name, np.int64, shape=(n_clusters,)))
+
     def describe(self) -> dict[str, Any]:
         """Return label vectors, seed and texts per cluster, for `longtail info`."""
         kinds = "+".join(self.vectors.kinds)
@@ -46,4 +54,4 @@ def cluster_labels(inputs: LabelInputs, vectors: VectorOptions, tree: TreeOption
     def grow() -> dict[str, Any]:
         return build_tree(label_vectors(inputs, vectors), options, seed=inputs.seed, run=inputs.run).arrays()
 
-    return LabelIndex.from_arrays(dict(inputs.run.stages.arrays("tree", grow)[0]))
+    return LabelIndex.from_arrays(inputs.run.stages.arrays("tree", grow)[0])

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.persist import Arrays
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 
@@ -105,9 +107,14 @@ class LabelIndex:
         return {f"parents_{t}": parent for t, parent in enumerate(self.parents)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LabelIndex:
-        """Return the index of which `arrays` gave these."""
-        return cls(tuple(arrays[f"parents_{t}"] for t in range(len(arrays))))
+    def from_arrays(cls, arrays: Arrays, n_labels: int | None = None) -> LabelIndex:
+        """Return the index of which `arrays` gave these, of so many labels if given."""
+        stored, parents, n_above = Structure(arrays, "the label index"), [], 1
+        for t in range(len(arrays)):
+            n = n_labels if t == len(arrays) - 1 else None
+            parents.append(stored.numbers(f"parents_{t}", np.int32, below=n_above, n=n))
+            n_above = len(parents[-1])
+        return cls(tuple(parents))
 
 
 def index_of_groups(levels: Sequence[Sequence[NDArray[Any]]], n_labels: int) -> LabelIndex:

@@ -50,6 +50,10 @@ class Recalled:
 class Recall(Protocol):
     """A trained matcher of texts and label clusters."""
 
+    @property
+    def width(self) -> int:
+        """Numbers of a text vector; 0 if there are none."""
+
     def read(self, texts: TextReadings, features: Rows, n: int, run: Run, *, vectors: bool = True) -> Recalled:
         """Return the n best clusters of each text; every text is read once.
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from longtail.kernels.native.beam import chunk_margins, chunk_margins_few, keep_best
 from longtail.kernels.rows import Rows
-from longtail.persist import Arrays
+from longtail.persist import Arrays, Folder
 from longtail.sparse import sp
+from longtail.structure import Structure
 
 FEW_TEXTS = 16
 """Up to this many texts, features are looked up by binary search instead of in a table."""
@@ -105,6 +106,32 @@ class Layer:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays to store."""
         return dict(vars(self))
+
+    @classmethod
+    def load(
+        cls, folder: Folder, name: str, *, n_columns: int, n_above: int | None = None, n_children: int | None = None
+    ) -> Layer:
+        """Return the layer stored as `name`, for rows of `n_columns`; `n_above` clusters and `n_children` if given."""
+        stored = Structure(folder.arrays(name), f"{folder.path / name}.safetensors")
+        layer = cls.from_arrays(stored.arrays)
+        n, n_above = len(layer.children), layer.n_clusters if n_above is None else n_above
+        stored.numbers("children", np.int32, below=n, n=n_children)
+        child_ptr = stored.pointers("child_ptr", to=n, n=n_above)
+        for of_child in ("scale", "bias"):
+            stored.finite(of_child, np.float32, shape=(n,))
+        n_rows = len(stored.numbers("row_feature", np.int32, below=n_columns))
+        ends = stored.pointers("row_ptr", to=n_rows, n=n_above)[1:] + np.arange(n_above)  # of clusters in `row_entry`
+        n_entries = np.diff(stored.pointers("entry_base", to=len(layer.entry_value), n=n_above))
+        row_entry = stored.array("row_entry", np.uint16, np.uint32, shape=(n_rows + n_above,))
+        falls = np.flatnonzero(row_entry[1:] < row_entry[:-1])
+        rises = np.isin(falls, ends, assume_unique=True).all() and (row_entry[ends] <= n_entries).all()
+        stored.require("row_entry", bool(rises), "rise within each cluster, up to the number of its entries")
+        stored.array("entry_value", np.int16, shape=(len(layer.entry_value),))
+        child = stored.array("entry_child", np.uint8, np.uint16, shape=(len(layer.entry_value),))
+        some = np.flatnonzero(n_entries)  # clusters that have entries
+        highest = np.maximum.reduceat(child, layer.entry_base[some]) if len(some) else child
+        stored.require("entry_child", bool((highest < np.diff(child_ptr)[some]).all()), "be children of their cluster")
+        return layer
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Layer:

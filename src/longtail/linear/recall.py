@@ -87,9 +87,14 @@ class LinearRecall:
         self.tree.save(writer, name)
 
     @classmethod
-    def load(cls, folder: Folder, name: str) -> LinearRecall:
-        """Open what `save` wrote."""
-        return cls(LinearTree.load(folder, name))
+    def load(cls, folder: Folder, name: str, *, n_columns: int, n_clusters: int) -> LinearRecall:
+        """Open what `save` wrote, for rows of `n_columns`."""
+        return cls(LinearTree.load(folder, name, n_columns=n_columns, n_labels=n_clusters))
+
+    @property
+    def width(self) -> int:
+        """Numbers of a text vector: none."""
+        return 0
 
     def describe(self) -> dict[str, Any]:
         """Return the number of weights."""

@@ -82,11 +82,16 @@ class LinearTree:
             writer.arrays(f"{name}-level-{number}", layer.arrays())
 
     @classmethod
-    def load(cls, folder: Folder, name: str) -> LinearTree:
-        """Open what `save` wrote."""
-        files = (f"{name}-level-{number}" for number in count())
-        kept = takewhile(lambda file: f"{file}.safetensors" in folder, files)
-        return cls(tuple(Layer.from_arrays(folder.arrays(file)) for file in kept))
+    def load(cls, folder: Folder, name: str, *, n_columns: int, n_labels: int) -> LinearTree:
+        """Open what `save` wrote, for rows of `n_columns`."""
+        names = (f"{name}-level-{number}" for number in count())
+        files = list(takewhile(lambda file: f"{file}.safetensors" in folder, names)) or [f"{name}-level-0"]
+        layers: list[Layer] = []
+        for file in files:
+            n_above = len(layers[-1].children) if layers else 1
+            n_children = n_labels if file == files[-1] else None
+            layers.append(Layer.load(folder, file, n_columns=n_columns, n_above=n_above, n_children=n_children))
+        return cls(tuple(layers))
 
 
 class TextEncoder(Protocol):

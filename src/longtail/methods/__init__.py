@@ -62,13 +62,25 @@ def load_model(path: str | Path, verify: bool | None = None, precision: Precisio
 
     Args:
         path: The folder that `Method.save` wrote.
-        verify: Force or skip the checksums; by default only small models are checked.
+        verify: Compare files with their checksums even if that was done before, or not at all. By default, those of
+            models above 256 MiB are compared when they are first opened, and not again before they change.
         precision: What its networks predict with unless a call says otherwise: fp32, as they were trained; bf16; int8
             on a CPU; `auto` is bf16 on a GPU and fp32 on a CPU.
     """
+    from longtail.errors import ModelFormatError
     from longtail.methods.base import MODEL
+    from longtail.methods.manifest import opening
     from longtail.persist import Folder
 
     folder = Folder(path, MODEL, verify)
-    method = METHODS.get(str(folder.manifest["method"]))
-    return method.open(folder, precision)
+    with opening(folder):
+        method = METHODS.get(str(folder.manifest["method"]))
+    try:
+        model = method.open(folder, precision)
+    except ModelFormatError:
+        if not folder.was_replaced:
+            raise
+    else:
+        if not folder.was_replaced:
+            return model
+    return load_model(path, verify, precision)  # half of it was another model's: a training ended just now

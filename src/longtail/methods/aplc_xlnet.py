@@ -68,4 +68,4 @@ class APLCXLNet(NetworkMethod):
         writer.arrays("buckets", self.buckets_.arrays())
 
     def _open_prepared(self, folder: Folder) -> None:
-        self.buckets_ = Buckets.from_arrays(folder.arrays("buckets"))
+        self.buckets_ = Buckets.from_arrays(folder.arrays("buckets"), len(self.scored_labels_))

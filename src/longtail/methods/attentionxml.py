@@ -116,7 +116,7 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
         return Levels(index, self.options.labels, self.options.n_candidates)
 
     def _open_member(self, plan: NetworkPlan, folder: Folder, name: str) -> ClusteredTagger:
-        index = load_index(folder, name) or LabelIndex.flat(len(self.scored_labels_))
+        index = load_index(folder, name, len(self.scored_labels_)) or LabelIndex.flat(len(self.scored_labels_))
         return ClusteredTagger(self._levels(index).load(folder, name), index)
 
     def describe(self) -> dict[str, Any]:

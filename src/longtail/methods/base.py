@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -31,14 +32,15 @@ from pydantic import Field
 from longtail.data.arrow import int_array
 from longtail.data.dataset import TEXT, LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import ConfigError, DataError, ModelFormatError
+from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.old_options import current_options
 from longtail.options import Options
-from longtail.persist import FORMAT_VERSION, Folder, FolderWriter, write_folder
+from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.predictions import Predictions
 from longtail.predictions import Suggestion as Suggestion
 from longtail.propensity import Propensity
@@ -46,7 +48,7 @@ from longtail.run.processes import is_main_process
 from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
 from longtail.run.run import Precision, Run
-from longtail.run.stages import FolderStages
+from longtail.run.stages import FolderStages, claimed
 from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
@@ -136,9 +138,9 @@ class Method(Estimator, ABC):
             n_labels = len(space.vocabulary)
             seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
-        if work is not None:
-            run = replace(run, stages=FolderStages.open(work, key, resume))
-        self._fit(seen, texts, run)
+        with claimed(work):
+            run = run if work is None else replace(run, stages=FolderStages.open(work, key, resume))
+            self._fit(seen, texts, run)
         self.vocabulary_, self.train_counts_ = space.vocabulary, space.train_counts
         self.scored_labels_ = self._scored_labels(space)
         self.chain_ = Chain(self._score_steps())
@@ -164,7 +166,7 @@ class Method(Estimator, ABC):
         threads: int | None = None,
         progress: Progress = SILENT,
     ) -> TopK:
-        """Return the best `k` labels of each text, as positions in `vocabulary_`; short rows end in -1.
+        """Return the best `k` labels of each text (or all), as positions in `vocabulary_`; short rows end in -1.
 
         `threshold` leaves out labels that score less; `auto` is the best one for micro-F1, of a model whose scores are
         calibrated. `tail_weight` moves rare labels up; by default as much as the
@@ -173,8 +175,9 @@ class Method(Estimator, ABC):
         auto. `run` says how the work is done; `threads` and `progress` are shorthands for its parts.
         """
         self._check_fitted()
-        if k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        if not isinstance(k, Integral) or k < 1:
+            raise ConfigError(f"k must be a whole number of at least 1, got {k!r}")
+        k = min(int(k), max(len(self.scored_labels_), 1))
         chain = self.chain_.with_call(threshold=threshold, tail_weight=tail_weight, allow=allow, deny=deny)
         readings = TextReadings.of(texts)
         run = Run.of(run, threads, progress)
@@ -257,14 +260,12 @@ class Method(Estimator, ABC):
     def _write(self, writer: FolderWriter) -> None:
         """Write everything that `open` reads."""
         self._save(writer)
-        writer.table("labels", self.vocabulary_.table)
-        writer.arrays("labels", {"train_counts": self.train_counts_, "scored": self.scored_labels_})
+        self.labels.save(writer)
         writer.manifest |= {
             "method": self.name,
             "options": self.options.plain(),
             "score_steps": self.chain_.plain(),
             "data": self.facts_,
-            "parent_names": dict(self.vocabulary_.parent_names),
             "versions": _versions(),
         }
 
@@ -272,26 +273,17 @@ class Method(Estimator, ABC):
     def open(cls, folder: Folder, precision: Precision = "auto") -> Self:
         """Return the model that `save` wrote to a folder."""
         manifest, precision = folder.manifest, cls.check_precision(precision)
-        try:
+        with opening(folder):
             model = cls.from_options(current_options(manifest["options"]))
             model._precision = precision
-            model.vocabulary_ = Vocabulary(folder.table("labels"), manifest["parent_names"])
-            arrays = folder.arrays("labels")
-            model.train_counts_ = arrays["train_counts"]
-            every_label = np.arange(len(model.vocabulary_), dtype=np.int32)
-            model.scored_labels_ = arrays.get("scored", every_label)  # format 1 keeps scored labels only
+            check_manifest(manifest)
+            model.facts_ = manifest["data"]
+            labels = ModelLabels.load(folder, int(model.facts_["n_texts"]))
+            model.vocabulary_, model.train_counts_ = labels.vocabulary, labels.train_counts
+            model.scored_labels_ = labels.scored
             steps = manifest.get("score_steps")
             model.chain_ = Chain(model._score_steps()) if steps is None else Chain.of(steps)
-            model.facts_ = manifest["data"]
             model._open(folder)
-        except (ConfigError, ModelFormatError, KeyError) as error:
-            if folder.format == FORMAT_VERSION:
-                raise
-            writer = manifest.get("versions", {}).get("longtail", "an older version")
-            raise ModelFormatError(
-                f"{folder.path} was written by longtail {writer} (format {folder.format}), which this version cannot "
-                f"open ({error}); train the model again"
-            ) from error
         return model
 
     @classmethod

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from longtail.data.dataset import LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, NotFittedError
+from longtail.labels.model_labels import check_known
 from longtail.methods.signature import OptionsDoc, OptionsSignature
 from longtail.notebook import html_table, shorten
 from longtail.options import Options, merge
@@ -109,6 +110,7 @@ class Estimator:
         self._check_fitted()
         options = options_for(metric).model_copy(update={"propensities": (self.options.propensity,)})
         split = texts if isinstance(texts, Split) else Split.of(texts, labels, self.vocabulary_)
+        check_known(split, self.labels)  # type: ignore[attr-defined]
         truth = split.over(self.vocabulary_.extended(split.vocabulary.ids)).labels
         predicted: TopK = self.top_k(split, options.at[0])  # type: ignore[attr-defined]
         metrics = evaluate(predicted, truth, self.train_counts_, int(self.facts_["n_texts"]), options)

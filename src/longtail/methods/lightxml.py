@@ -113,8 +113,8 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
         return Scoring(n_labels, index, options.negatives, options.shortlist, options.labels)
 
     def _open_member(self, plan: NetworkPlan, folder: Folder, name: str) -> ClusteredTagger:
-        index = load_index(folder, name)
-        return ClusteredTagger(self._scoring(index, len(self.scored_labels_)).load(folder, name), index)
+        index = load_index(folder, name, n_labels := len(self.scored_labels_))
+        return ClusteredTagger(self._scoring(index, n_labels).load(folder, name), index)
 
     def check(self, split: Split) -> None:
         """Refuse data that cannot be trained on, and a choice of negatives where every label is scored."""

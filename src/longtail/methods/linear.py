@@ -92,8 +92,10 @@ class Linear(FeatureEnsemble[TreeMember]):
 
     def _open_member(self, plan: tuple[VectorOptions, int], folder: Folder, name: str) -> TreeMember:
         vectors, seed = plan
-        shares = ClusterShares(vectors, seed, folder.arrays("clusters")[name])
-        return TreeMember(LinearTree.load(folder, name), self.features_, self.options.search, shares=shares)
+        n_columns, n_labels = self.features_.n_features, len(self.scored_labels_)
+        tree = LinearTree.load(folder, name, n_columns=n_columns, n_labels=n_labels)
+        shares = ClusterShares.load(folder, name, vectors, seed, n_clusters=tree.layers[-1].n_clusters)
+        return TreeMember(tree, self.features_, self.options.search, shares=shares)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

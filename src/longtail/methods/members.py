@@ -18,7 +18,7 @@ from longtail.data.dataset import Split
 from longtail.methods.base import Method, MethodOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.scores.combine import CombineOptions, combine
+from longtail.scores.combine import CombineOptions, combine_growing
 from longtail.text.features import TextFeatures
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
@@ -33,7 +33,7 @@ class MemberOptions(MethodOptions):
     ensemble: CombineOptions = CombineOptions()
     """How the lists of the members are combined."""
     list_length: PositiveInt = 100
-    """Labels in the list of each member before they are combined; at least k."""
+    """Labels in the list of each member before they are combined; for longer lists, further ones come behind them."""
 
     @property
     def seeds(self) -> range:
@@ -90,8 +90,12 @@ class EnsembleMethod(Method, Generic[M]):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         if len(self.members_) == 1:
             return self.members_[0].top_k(texts, k, run)
-        length = max(k, self.options.list_length)
-        return combine([member.top_k(texts, length, run) for member in self.members_], k, self.options.ensemble)
+        options: MemberOptions = self.options
+        length = options.list_length
+        while length < k:
+            length *= 2
+        lists = [member.top_k(texts, length, run) for member in self.members_]
+        return combine_growing(lists, k, options.list_length, options.ensemble)
 
     def _save(self, writer: FolderWriter) -> None:
         self._save_prepared(writer)

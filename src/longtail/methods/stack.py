@@ -148,8 +148,8 @@ class Stack(Method):
                 member = self._untrained()[number]._fit_split(split.take(kept), texts.take(kept), run)
                 return vars(member.top_k(texts.take(rows[asked]), self.options.list_length, run=run))
 
-            made = within.stages.arrays("lists", ask)[0]
-            lists.labels[asked], lists.scores[asked] = made["labels"], made["scores"]
+            answers = within.stages.arrays("lists", ask)[0]
+            lists.labels[asked], lists.scores[asked] = answers["labels"], answers["scores"]
         return lists
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:

@@ -113,8 +113,12 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
 
     def _member(self, recall: Recall, ranker: Layer, shares: ClusterShares | None) -> RecallAndRank:
         options: XBERTOptions = self.options
-        weight = options.embedding_weight if options.ranking == "trained" else 0.0
+        weight = self._vector_weight
         return RecallAndRank(recall, ranker, self.features_, options.n_clusters_ranked, weight, options.score, shares)
+
+    @property
+    def _vector_weight(self) -> float:
+        return self.options.embedding_weight if self.options.ranking == "trained" else 0.0
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.score.power))
@@ -126,10 +130,19 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
         writer.arrays("clusters", {name: share.texts_per_cluster for name, share in shares.items()})
 
     def _open_member(self, plan: MemberPlan, folder: Folder, name: str) -> RecallAndRank:
-        ranker = Layer.from_arrays(folder.arrays(f"{name}-ranker"))
-        recall = Matcher(plan.recall, self.options.matcher).load(folder, name, ranker.n_clusters)
-        texts = folder.arrays("clusters").get(name) if "clusters.safetensors" in folder else None
-        return self._member(recall, ranker, None if texts is None else ClusterShares(plan.vectors, plan.seed, texts))
+        # The matcher needs the number of clusters, which the ranker has, and the ranker the width of its vectors.
+        n_clusters, n_columns = len(folder.arrays(f"{name}-ranker")["child_ptr"]) - 1, self.features_.n_features
+        matcher = Matcher(plan.recall, self.options.matcher)
+        recall = matcher.load(folder, name, n_columns=n_columns, n_clusters=n_clusters)
+        n_columns += recall.width if self._vector_weight else 0
+        n_labels = len(self.scored_labels_)
+        ranker = Layer.load(folder, f"{name}-ranker", n_columns=n_columns, n_above=n_clusters, n_children=n_labels)
+        # Models of older versions have none.
+        has_shares = "clusters.safetensors" in folder and name in folder.arrays("clusters")
+        shares = (
+            ClusterShares.load(folder, name, plan.vectors, plan.seed, n_clusters=n_clusters) if has_shares else None
+        )
+        return self._member(recall, ranker, shares)
 
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of matchers and clusters."""

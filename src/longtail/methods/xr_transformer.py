@@ -117,7 +117,10 @@ class XRTransformer(FeatureEnsemble[TreeMember]):
 
     def _open_member(self, plan: tuple[EncoderOptions, int], folder: Folder, name: str) -> TreeMember:
         encoder = Tagger.load(folder, name, lambda width: NoHead())
-        return self._member(encoder, LinearTree.load(folder, name))
+        n_columns = self.features_.n_features + encoder.network.encoder.width
+        return self._member(
+            encoder, LinearTree.load(folder, name, n_columns=n_columns, n_labels=len(self.scored_labels_))
+        )
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the linear classifiers are timed without text vectors."""

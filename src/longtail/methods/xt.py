@@ -81,7 +81,7 @@ class XT(NetworkMethod):
         writer.arrays("index", self.index_.arrays())
 
     def _open_prepared(self, folder: Folder) -> None:
-        self.index_ = LabelIndex.from_arrays(dict(folder.arrays("index")))
+        self.index_ = LabelIndex.from_arrays(folder.arrays("index"), len(self.scored_labels_))
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

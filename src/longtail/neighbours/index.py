@@ -18,6 +18,7 @@ from longtail.neighbours.lists import ListPool
 from longtail.neighbours.sparse import SparsePool
 from longtail.options import Options
 from longtail.run.run import Run
+from longtail.structure import Structure
 
 Points: TypeAlias = NDArray[Any] | Rows
 """Texts as points: (n, d) dense, or sparse rows."""
@@ -96,19 +97,23 @@ class NeighbourIndex:
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], options: NeighbourSearchOptions | None = None
+        cls, arrays: Mapping[str, NDArray[Any]], width: int, options: NeighbourSearchOptions | None = None
     ) -> NeighbourIndex:
-        """Return the index of which `arrays` gave these."""
+        """Return the index of points of this width of which `arrays` gave these."""
         options = options or NeighbourSearchOptions()
-        of_pool = dict(arrays)
-        hashes = of_pool.pop("hashes")
+        stored = Structure(arrays, "the pool")
+        hashes = stored.array("hashes", np.uint64)
         pool: Pool
-        if "ptr" in of_pool:
-            pool = SparsePool(**of_pool, n_texts=len(hashes))
+        if "ptr" in arrays:
+            texts = stored.numbers("texts", np.int32, below=len(hashes))
+            weights = stored.finite("weights", np.float32, shape=texts.shape)
+            ptr = stored.pointers("ptr", to=texts, n=width)
+            pool = SparsePool(ptr, texts, weights, n_texts=len(hashes))
+        elif "lists" in arrays:
+            pool = ListPool.from_bytes(stored.array("lists", np.uint8), options.n_probed)
+            stored.require("lists", (pool.index.ntotal, pool.index.d) == (len(hashes), width), "hold all points")
         else:
-            pool = (
-                ListPool.from_bytes(of_pool["lists"], options.n_probed) if "lists" in of_pool else DensePool(**of_pool)
-            )
+            pool = DensePool(stored.finite("points", np.float32, shape=(len(hashes), width)))
         return cls(pool, hashes, options)
 
     @cached_property

@@ -28,6 +28,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.engine import SharedArrays
 from longtail.run.run import Run
 from longtail.sparse import sp
+from longtail.structure import Structure
 from longtail.text.features import TextFeatures
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.text.tokens import TokenOptions, TokenReaderOptions, TokenRows, tokenise
@@ -218,4 +219,5 @@ class WordPoints:
     def load(cls, folder: Folder, name: str, options: WordPointOptions) -> WordPoints:
         """Open what `save` wrote."""
         tokeniser = WordTokeniser.load(folder, name)
-        return cls(tokeniser, folder.arrays(name)["vectors"], options.tokens)
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        return cls(tokeniser, stored.finite("vectors", np.float32, shape=(tokeniser.n_ids, None)), options.tokens)

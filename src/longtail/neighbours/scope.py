@@ -23,6 +23,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 from longtail.data.vocabulary import Vocabulary
 from longtail.options import Ablation, Options
 from longtail.sparse import sp
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 _TEXTS_AT_ONCE = 1 << 14
@@ -63,7 +64,9 @@ class Hierarchy:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary) -> Hierarchy:
         """Return the hierarchy of which `arrays` gave these."""
         _, names = _scope_labels(vocabulary)
-        return cls(LabelMatrix(arrays["indptr"], arrays["indices"], len(names)), names)
+        stored = Structure(arrays, "the hierarchy")
+        parents = stored.numbers("indices", np.int32, below=len(names))
+        return cls(LabelMatrix(stored.pointers("indptr", to=parents, n=len(vocabulary)), parents, len(names)), names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.errors import DataError, ModelFormatError
+from longtail.errors import DataError
 from longtail.kernels.native.nearest import band_norms, nearest_rows
 from longtail.kernels.rows import Rows, SharedRows
 from longtail.neighbours.base import Blocks, Found, Neighbours, Query, Search
@@ -46,7 +46,6 @@ class SparsePool:
     @cached_property
     def _to_search(self) -> dict[str, NDArray[Any]]:
         """The stored arrays, the same by row, and the lengths of rows in bands of columns."""
-        self._check()
         shape = self.n_texts, len(self.ptr) - 1
         rows = Rows.of(sp.csc_matrix((self.weights, self.texts, self.ptr), shape).tocsr())
         shares = np.maximum(np.diff(self.ptr), 1) / max(self.n_texts, 1)
@@ -54,16 +53,6 @@ class SparsePool:
         norms = np.empty((_N_BANDS, self.n_texts), np.float32)
         band_norms(rows.indptr, rows.indices, rows.values, bands, norms)
         return {**self.arrays(), **rows.arrays(), "bands": bands, "norms": norms}
-
-    def _check(self) -> None:
-        """Raise unless the arrays, which may have been read, are those of an index."""
-        ends = self.ptr[:1].tolist() + self.ptr[-1:].tolist()
-        sizes = len(self.texts), len(self.weights)
-        inside = not len(self.texts) or (self.texts.min() >= 0 and self.texts.max() < self.n_texts)
-        if ends != [0, sizes[0]] or sizes[0] != sizes[1] or (np.diff(self.ptr) < 0).any() or not inside:
-            raise ModelFormatError(
-                f"a pool must have rising pointers to texts below {self.n_texts:,}, got others; save the model again"
-            )
 
     def nearest(self, query: Query, run: Run, search: Search | None) -> Found:
         """Yield the neighbours of some points after the other; `search` is for dense points and not used."""

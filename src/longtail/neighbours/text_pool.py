@@ -31,6 +31,7 @@ from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.progress import SILENT
 from longtail.run.run import Run
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 _POINTS, _POOL, _LABELS = "points", "pool", "pool-labels"
@@ -88,7 +89,7 @@ class TextPool:
                 return NeighbourIndex.build(points, hashes, options.search)
 
         def read(folder: Folder) -> NeighbourIndex:
-            return NeighbourIndex.from_arrays(folder.arrays(_POOL), options.search)
+            return NeighbourIndex.from_arrays(folder.arrays(_POOL), text_points.width, options.search)
 
         index = run.stages.keep(_POOL, build, lambda writer, index: writer.arrays(_POOL, index.arrays()), read)[0]
         return cls(options, text_points, index, split.labels, search), points, hashes
@@ -125,5 +126,8 @@ class TextPool:
     def load(cls, folder: Folder, options: TextPoolOptions, n_labels: int, search: Search | None = None) -> Self:
         """Open what `save` wrote."""
         points = load_points(folder, _POINTS, options.points)
-        index = NeighbourIndex.from_arrays(folder.arrays(_POOL), options.search)
-        return cls(options, points, index, LabelMatrix(**folder.arrays(_LABELS), n_labels=n_labels), search)
+        index = NeighbourIndex.from_arrays(folder.arrays(_POOL), points.width, options.search)
+        stored = Structure(folder.arrays(_LABELS), f"{folder.path}, {_LABELS}")
+        labels = stored.numbers("indices", np.int32, below=n_labels)
+        ptr = stored.pointers("indptr", to=labels, n=len(index))
+        return cls(options, points, index, LabelMatrix(ptr, labels, n_labels), search)

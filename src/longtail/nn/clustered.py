@@ -36,10 +36,10 @@ class ClusteredTagger:
         return self.tagger.describe()
 
 
-def load_index(folder: Folder, name: str) -> LabelIndex | None:
+def load_index(folder: Folder, name: str, n_labels: int) -> LabelIndex | None:
     """Return the clusters of a saved `ClusteredTagger`; None where every label is scored."""
     file = _index_name(name)
-    return LabelIndex.from_arrays(dict(folder.arrays(file))) if f"{file}.safetensors" in folder else None
+    return LabelIndex.from_arrays(folder.arrays(file), n_labels) if f"{file}.safetensors" in folder else None
 
 
 def _index_name(name: str) -> str:

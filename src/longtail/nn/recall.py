@@ -81,6 +81,11 @@ class NeuralRecall:
         best, text_vectors = self.tagger.top_k_and_vectors(texts, n, run)
         return Recalled.of(best, text_vectors)
 
+    @property
+    def width(self) -> int:
+        """Numbers of a text vector."""
+        return self.tagger.network.encoder.width
+
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
         self.tagger.save(writer, name)
@@ -121,10 +126,10 @@ class Matcher:
             return LinearRecall.fit(features, labels, index, self.recall, seed=seed, run=run)
         return NeuralRecall.fit(texts, labels, index, self.recall, self.neural, seed=seed, run=run)
 
-    def load(self, folder: Folder, name: str, n_clusters: int) -> Recall:
-        """Open what `save` of the recall wrote."""
+    def load(self, folder: Folder, name: str, *, n_columns: int, n_clusters: int) -> Recall:
+        """Open what `save` of the recall wrote; `n_columns` are those of the TF-IDF rows."""
         if isinstance(self.recall, LinearRecallOptions):
-            return LinearRecall.load(folder, name)
+            return LinearRecall.load(folder, name, n_columns=n_columns, n_clusters=n_clusters)
         return NeuralRecall.load(folder, name, self.neural, n_clusters)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from longtail.errors import ModelFormatError
 from longtail.labels.recall import Recalled
 from longtail.metrics import MetricOptions, evaluate
 from longtail.neighbours.scope import Scope
@@ -177,9 +178,15 @@ class Tagger:
         with torch.random.fork_rng(devices=[]):
             encoder: Encoder = kind.restore(options, facts["encoder"], folder, name)
             network = make_network(encoder, make_head(encoder.width), 0.0)
-        network.load_state_dict(to_tensors(folder.arrays(name)), assign=True)
+        weights, expected = to_tensors(folder.arrays(name)), network.state_dict()
+        wrong = [key for key in weights if key in expected and weights[key].dtype != expected[key].dtype]
+        if wrong:
+            raise ModelFormatError(
+                f"{folder.path}, {name}: {wrong[0]} must be {expected[wrong[0]].dtype}; train it anew"
+            )
+        network.load_state_dict(weights, assign=True)  # refuses other names and shapes
         network.requires_grad_(False)
-        return cls(network, options, facts["training"])
+        return cls(network, options, dict(facts["training"]))
 
     def quantised(self, precision: Precision = "auto") -> Network:
         """Return the network for prediction, on the device that is used; a copy per precision is made once."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from longtail.data.examination import Examination, examination_markdown
 from longtail.errors import ConfigError, LongtailError
+from longtail.files import write_text
 from longtail.report.comparison import html_comparison, markdown_comparison
 from longtail.report.contents import environment, make_report
 from longtail.report.examination import html_examination
@@ -63,7 +64,7 @@ def write_files(folder: str | Path, contents: Mapping[str, str]) -> dict[str, Pa
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            (folder / name).write_text(content, encoding="utf-8")
+            write_text(folder / name, content)
     except OSError as error:
         raise LongtailError(f"cannot write the report to {folder}: {error.strerror or error}") from error
     return {name: folder / name for name in contents}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from longtail.report.tables import band_table, count_table, label_table, model_table, new_table, overall_table
+from longtail.report.tables import (
+    band_table,
+    count_table,
+    label_table,
+    model_table,
+    new_table,
+    overall_table,
+    published_table,
+)
 from longtail.tables import Table, escape_markdown, markdown_lines
 
 
@@ -18,7 +26,9 @@ def markdown_report(report: dict[str, Any]) -> str:
         f"# {escape_markdown(report['title'])}",
         "",
         f"{results['n_texts']:,} texts, in per cent.{sure} Made {report['made']}.",
+        *(f"\nNote: {escape_markdown(caveat)}." for caveat in report.get("caveats", ())),
         *_section("Results", overall_table(results)),
+        *(_section("Beside the published figures", published_table(report)) if report.get("published") else ()),
         *_section("By how often a label was seen in training", band_table(results)),
     ]
     new = new_table(results)

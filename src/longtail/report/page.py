@@ -18,6 +18,7 @@ from longtail.report.tables import (
     new_table,
     overall_table,
     percent,
+    published_table,
 )
 from longtail.tables import Table
 
@@ -42,6 +43,11 @@ def html_report(report: dict[str, Any]) -> str:
             figures_html([(band_picture(results), caption)]) + table_html(band_table(results)),
         ),
     ]
+    if report.get("published"):
+        caveats = " ".join(f"{caveat}." for caveat in report["caveats"])
+        sections.insert(
+            0, section("Beside the published figures", table_html(published_table(report)), escape(caveats))
+        )
     new = new_table(results)
     if new is not None:
         note = "A text that occurs word for word in training is easy; this is what is left without."

@@ -86,6 +86,12 @@ def overall_table(results: dict[str, Any], explained: bool = True) -> Table:
     return Table(["", *(f"k = {k}" for k in lengths)], rows)
 
 
+def published_table(report: dict[str, Any]) -> Table:
+    """Return the figures of a run beside those of the paper that it is to reproduce, in per cent."""
+    rows = [[metric, f"{ours:.2f}", f"{published:.2f}"] for metric, ours, published in report["published"]]
+    return Table(["", "here", "published"], rows)
+
+
 def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
     """Return the main metrics by how many training texts a label has."""
     k = main_length(results)

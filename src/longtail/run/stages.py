@@ -4,23 +4,27 @@
                                       (arrays, False)  from disk, memory-mapped
 
 Each stage is a folder of `persist`, written whole or not at all. The work folder belongs to one key (data,
-options, seed, version): a run with another key is refused, instead of mixing two models.
+options, seed, version): a run with another key is refused, instead of mixing two models. So is one that begins while
+another process uses the folder (`claimed`).
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
+from longtail.files import FileLock, remove
 from longtail.persist import Arrays, Folder, FolderWriter, write_folder
+from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 
 T = TypeVar("T")
 KIND = "stage"
+_KEY = "key.json"
 
 
 class Stages(Protocol):
@@ -87,7 +91,7 @@ class FolderStages:
         folder = Path(folder)
         if not is_main_process():
             return FollowedStages(folder)
-        name, wanted = folder / "key.json", json.dumps(key)
+        name, wanted = folder / _KEY, json.dumps(key)
         try:
             older = _key_in(name) if resume else None
             if older is not None and older != json.loads(wanted):
@@ -95,6 +99,8 @@ class FolderStages:
                     f"{folder} was begun with other data or options; train without `resume` to start anew"
                 )
             if older is None:
+                if name.exists() and not resume:
+                    LOG.info(f"{folder} of an unfinished run is cleared; `resume` would have gone on with it")
                 _clear(folder)
                 folder.mkdir(parents=True)
                 name.write_text(wanted)
@@ -112,7 +118,7 @@ class FolderStages:
             try:
                 return read(Folder(place, KIND)), False
             except ModelFormatError:
-                shutil.rmtree(place)  # damaged on disk: build it again
+                remove(place)  # damaged on disk: build it again
         built = build()
         with write_folder(place, KIND) as writer:
             write(writer, built)
@@ -144,8 +150,9 @@ class FolderStages:
         return type(self)(self.folder, f"{self.prefix}{prefix}-")
 
     def close(self) -> None:
-        """Remove the folder: the model is saved."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder, because the model is saved; not if another process has claimed it meanwhile."""
+        with suppress(LongtailError, OSError), claimed(self.folder):
+            _remove(self.folder)
 
 
 class FollowedStages(FolderStages):
@@ -164,6 +171,31 @@ class FollowedStages(FolderStages):
         """Leave that to the main process."""
 
 
+@contextmanager
+def claimed(folder: str | Path | None) -> Iterator[None]:
+    """Keep other processes from using a work folder, if there is one, meanwhile; raise if one does so now.
+
+    The main process does that for all of a training.
+    """
+    if folder is None or not is_main_process():
+        yield
+        return
+    folder = Path(folder).resolve()
+    lock = FileLock(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        free = lock.acquire(wait=False)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LongtailError(f"cannot use the work folder {folder}: {reason}; choose another place") from error
+    if not free:
+        raise LongtailError(f"{folder} is in use by another training; wait until that ends, or choose another place")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _key_in(file: Path) -> Any:
     """Return the key of a work folder, or None if there is none or it is cut off."""
     try:
@@ -176,6 +208,15 @@ def _clear(folder: Path) -> None:
     """Remove an older work folder, and nothing that is not one."""
     if not folder.exists():
         return
-    if not (folder / "key.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if not (folder / _KEY).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists and is not a work folder of longtail; choose another place")
-    shutil.rmtree(folder)
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a work folder, its key last: what a kill leaves is a work folder still."""
+    for stage in folder.iterdir():
+        if stage.name != _KEY:
+            remove(stage)
+    (folder / _KEY).unlink(missing_ok=True)
+    folder.rmdir()

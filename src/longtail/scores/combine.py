@@ -53,6 +53,43 @@ def combine(
     return TopK.stack([_combine_rows([_rows(m, block) for m in members], weights, k, options.vote) for block in blocks])
 
 
+def combine_growing(members: Sequence[TopK], k: int, length: int, options: CombineOptions | None = None) -> TopK:
+    """Return the best `k` labels of each text, which begin with the best of any smaller `k`.
+
+    The first `length` labels of every member are combined, then twice as many, and so on until there are `k`; further
+    labels come behind the earlier ones and score at most as much.
+    """
+
+    def combined(length: int, k: int) -> TopK:
+        return combine([_first(member, length) for member in members], k, options)
+
+    best = combined(length, k if k <= length else length * len(members))
+    while length < k:
+        length *= 2
+        best = _followed_by(best, combined(length, length * len(members)))
+    return _first(best, k)
+
+
+def _followed_by(head: TopK, further: TopK) -> TopK:
+    """Return each list of `head` with the labels behind it that only `further` has."""
+    lowest = np.min(head.scores, axis=1, where=head.labels != NO_LABEL, initial=np.inf, keepdims=True)
+    labels = np.concatenate([head.labels, further.labels], axis=1)  # (n_texts, k_1 + k_2)
+    scores = np.concatenate([head.scores, np.minimum(further.scores, lowest)], axis=1)
+    by_label = np.argsort(labels, axis=1, kind="stable")
+    ordered = np.take_along_axis(labels, by_label, axis=1)
+    gone = labels == NO_LABEL
+    again = np.take_along_axis(gone, by_label[:, 1:], axis=1) | (ordered[:, 1:] == ordered[:, :-1])
+    np.put_along_axis(gone, by_label[:, 1:], again, axis=1)
+    kept_first = np.argsort(gone, axis=1, kind="stable")
+    empty = np.take_along_axis(gone, kept_first, axis=1)
+    labels = np.where(empty, np.int32(NO_LABEL), np.take_along_axis(labels, kept_first, axis=1))
+    return TopK(labels, np.where(empty, np.float32(-np.inf), np.take_along_axis(scores, kept_first, axis=1)))
+
+
+def _first(lists: TopK, k: int) -> TopK:
+    return TopK(lists.labels[:, :k], lists.scores[:, :k])
+
+
 def _combine_rows(members: Sequence[TopK], weights: Sequence[float], k: int, vote: str) -> TopK:
     labels = np.concatenate([member.labels for member in members], axis=1)  # (n_texts, n_votes)
     votes = np.concatenate(_votes(members, weights, vote), axis=1)  # (n_texts, n_votes)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import DataError, ModelFormatError
+from longtail.errors import DataError
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.calibrate import Calibrate, fit_calibration
@@ -34,6 +34,7 @@ from longtail.stacking.features import (
 from longtail.stacking.folds import folds_of
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
+from longtail.structure import Structure
 from longtail.types import LabelMatrix, TopK
 
 _N_TRUSTED = 5
@@ -111,12 +112,13 @@ class CandidateRanker:
                 yield texts, candidates, Examples(features, right, np.diff(candidates.indptr))
 
         halves = [list(examples_of(one)) for one in (0, 1)]
-        examples = [Examples.joined([part for *_, part in parts]) for parts in halves]
+        examples = [Examples.joined([in_fold for *_, in_fold in groups]) for groups in halves]
         unseen, order = [], []
-        for one, parts in enumerate(halves):
+        for one, groups in enumerate(halves):
             ranker = examples[1 - one].ranker(options, seed, run)
-            for texts, candidates, part in parts:
-                unseen.append(candidates.top_k(_probabilities(ranker, part.features, len(lists), run), _N_CALIBRATED))
+            for texts, candidates, in_fold in groups:
+                scores = _probabilities(ranker, in_fold.features, len(lists), run)
+                unseen.append(candidates.top_k(scores, _N_CALIBRATED))
                 order.append(texts)
         calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
         everything = np.arange(len(rows))
@@ -139,9 +141,8 @@ class CandidateRanker:
     def load(cls, folder: Folder, options: RankerOptions, vocabulary: Vocabulary, n_members: int) -> CandidateRanker:
         """Open what `save` wrote."""
         facts, hierarchy = LabelFacts.load(folder, "facts", len(vocabulary)), Hierarchy.of(vocabulary)
-        precision = folder.arrays("precision")["precision"]
-        if precision.shape != (n_members, len(vocabulary)):
-            raise ModelFormatError(f"{folder.path}: precision of {n_members} members expected; save the model again")
+        stored = Structure(folder.arrays("precision"), f"{folder.path}, precision")
+        precision = stored.finite("precision", np.float32, shape=(n_members, len(vocabulary)))
         n = n_features(n_members, hierarchy is not None)
         return cls(Evidence(facts, hierarchy, precision), load_ranker(folder, "ranker", options, n))
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import ModelFormatError
 from longtail.persist import Folder, FolderWriter
 from longtail.sparse import sp
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 _MOST_PARTNERS = 32
@@ -66,11 +66,11 @@ class LabelFacts:
     @classmethod
     def load(cls, folder: Folder, name: str, n_labels: int) -> LabelFacts:
         """Open what `save` wrote."""
-        arrays = folder.arrays(name)
-        facts = cls(arrays["counts"], arrays["pairs"], arrays["shares"])
-        if len(facts.counts) != n_labels or len(facts.pairs) != len(facts.shares):
-            raise ModelFormatError(f"{folder.path}, {name}: facts of {n_labels} labels expected; save the model again")
-        return facts
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        pairs = stored.numbers("pairs", np.int64, below=n_labels * n_labels)
+        stored.require("pairs", bool((pairs[1:] > pairs[:-1]).all()), "rise")
+        shares = stored.finite("shares", np.float32, shape=(len(pairs),))
+        return cls(stored.finite("counts", np.float32, shape=(n_labels,)), pairs, shares)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveFloat
 
-from longtail.errors import ModelFormatError
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.structure import Structure
 
 _MOST_STEPS = 300
 
@@ -57,7 +57,7 @@ class Logistic:
     @classmethod
     def load(cls, folder: Folder, name: str, n_features: int) -> Logistic:
         """Open what `save` wrote."""
-        model = cls(**folder.arrays(name))
-        if model.weights.shape != (n_features,) or not np.isfinite(model.weights).all():
-            raise ModelFormatError(f"{folder.path}, {name}: {n_features} finite weights expected; save the model again")
-        return model
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        return cls(
+            stored.finite("weights", np.float64, shape=(n_features,)), stored.finite("bias", np.float64, shape=(1,))
+        )

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from longtail.errors import MissingExtraError, ModelFormatError
+from longtail.errors import MissingExtraError
 from longtail.kernels.native.trees import sum_of_trees
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.structure import Structure
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -103,18 +104,21 @@ class Trees:
     @classmethod
     def load(cls, folder: Folder, name: str, n_features: int) -> Trees:
         """Open what `save` wrote; every walk through the nodes ends in a leaf."""
-        trees = cls(**folder.arrays(name))
-        places = np.arange(len(trees.feature))
-        inner = trees.feature >= 0
-        is_sound = (
-            len({len(array) for key, array in vars(trees).items() if key != "roots"}) == 1
-            and all(0 <= root < len(places) for root in trees.roots.tolist())
-            and (trees.feature < n_features).all()
-            and all(((child > places) & (child < len(places)))[inner].all() for child in (trees.left, trees.right))
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        feature = stored.numbers("feature", np.int32, below=n_features, least=-1)
+        n = len(feature)
+        places, inner = np.arange(n), feature >= 0
+        left, right = (stored.numbers(child, np.int32, below=max(n, 1), n=n) for child in ("left", "right"))
+        for child, places_of in {"left": left, "right": right}.items():
+            stored.require(child, bool((places_of > places)[inner].all()), "stand behind their parents")
+        return cls(
+            stored.numbers("roots", np.int32, below=n),
+            feature,
+            stored.finite("threshold", np.float64, shape=(n,)),
+            left,
+            right,
+            stored.finite("value", np.float64, shape=(n,)),
         )
-        if not is_sound:
-            raise ModelFormatError(f"{folder.path}, {name}: nodes of trees are out of range; save the model again")
-        return trees
 
 
 def _sum_of(trees: Trees, features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT, Split
-from longtail.errors import DataError
+from longtail.errors import DataError, ModelFormatError
 from longtail.kernels.rows import Rows
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
@@ -51,7 +51,7 @@ class TextFeatures:
 
         def read(folder: Folder) -> tuple[TextFeatures, Rows]:
             features = cls.load(folder, "features")
-            return features, Rows(**folder.arrays("rows"), n_columns=features.n_features)
+            return features, Rows.load(folder, "rows", features.n_features)
 
         return run.stages.keep("features", build, write, read)[0]
 
@@ -87,5 +87,10 @@ class TextFeatures:
     @classmethod
     def load(cls, folder: Folder, name: str) -> TextFeatures:
         """Open what `save` wrote."""
+        n_features = int(folder.manifest["n_features"])
         tfidf = Tfidf.load(folder, name) if name in folder.manifest else None
-        return cls(tfidf, int(folder.manifest["n_features"]))
+        if n_features < 0 or (tfidf is not None and tfidf.n_features_ != n_features):
+            raise ModelFormatError(
+                f"{folder.path}, {name}: n_features is wrong, got {n_features:,}; train the model anew"
+            )
+        return cls(tfidf, n_features)

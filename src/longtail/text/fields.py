@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from longtail.errors import ConfigError
+from longtail.errors import ConfigError, did_you_mean
 from longtail.options import Options
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -74,7 +74,8 @@ class FieldOptions(Options):
             return self
         if self.otherwise is None or self.otherwise not in columns:
             known = ", ".join(columns) or "no columns"
-            raise ConfigError(f"features need the column '{self.column}', the texts have only {known}")
+            hint = did_you_mean(self.column, columns)
+            raise ConfigError(f"features need the column '{self.column}', the texts have only {known}{hint}")
         limits = [limit for limit in (self.max_words, self.otherwise_words) if limit is not None]
         return self.model_copy(update={"column": self.otherwise, "max_words": min(limits, default=None)})
 

@@ -29,6 +29,7 @@ from longtail.run.engine import SharedArrays
 from longtail.run.local import Scratch
 from longtail.run.run import Run
 from longtail.sparse import sp
+from longtail.structure import Structure
 from longtail.text.columns import SPAN_BYTES, Bytes, SharedColumns, bytes_of, bytes_of_text, columns_of, spans_of
 from longtail.text.fields import FieldOptions, TfidfOptions
 from longtail.text.gathered import GatheredRows, RowArrays, as_matrix
@@ -127,11 +128,14 @@ class Tfidf:
         if name not in folder.manifest:
             raise ModelFormatError(f"{folder.path} has no features called '{name}'; save the model again")
         tfidf = cls(TfidfOptions.of(folder.manifest[name], f"{folder.path}, {name}"))
-        arrays = folder.arrays(name)
-        try:
-            tfidf._use(_tables_of(tfidf.options, arrays), folder.table(name)["term"], arrays["idf"])
-        except KeyError as error:
-            raise ModelFormatError(f"{folder.path}, {name}: {error} is missing; save the model again") from error
+        stored, terms = Structure(folder.arrays(name), f"{folder.path}, {name}"), folder.table(name)
+        for number in range(len(tfidf.options.blocks)):
+            _check_table(stored, f"{number}.slots", f"{number}.hashes")
+            _check_table(stored, f"{number}.stop_slots", f"{number}.stop_hashes")
+        tables = _tables_of(tfidf.options, stored.arrays)
+        idf = stored.finite("idf", np.float32, shape=(sum(table.n_terms for table in tables),))
+        stored.require("idf", terms.schema.names == ["term"] and len(terms) == len(idf), "have one number per term")
+        tfidf._use(tables, terms["term"], idf)
         return tfidf
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -336,3 +340,10 @@ def _tables_of(options: TfidfOptions, arrays: Arrays) -> list[TermTable]:
         analysis = Analysis(block, (arrays[f"{number}.stop_slots"], arrays[f"{number}.stop_hashes"]))
         tables.append(TermTable(analysis, (arrays[f"{number}.slots"], arrays[f"{number}.hashes"])))
     return tables
+
+
+def _check_table(stored: Structure, slots: str, hashes: str) -> None:
+    """Raise if looking a term up could leave a hash table, or never end."""
+    numbers = stored.numbers(slots, np.int32, below=len(stored.array(hashes, np.uint64)), least=-1)
+    n = len(numbers)
+    stored.require(slots, n > 0 and not n & (n - 1) and int(numbers.min()) < 0, "be 2^n slots, some of them free")

@@ -21,7 +21,7 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import PositiveInt
 
-from longtail.errors import ConfigError, DataError
+from longtail.errors import ConfigError, DataError, ModelFormatError
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
@@ -102,7 +102,11 @@ class WordTokeniser:
     @classmethod
     def load(cls, folder: Folder, name: str) -> WordTokeniser:
         """Open what `save` wrote."""
-        return cls(folder.table(name)[_COLUMN].to_pylist(), **folder.manifest[name])
+        words, most = folder.table(name), folder.manifest[name]["max_tokens"]
+        right = words.schema.equals(pa.schema({_COLUMN: pa.string()})) and not words[_COLUMN].null_count
+        if not right or type(most) is not int or most < 1:
+            raise ModelFormatError(f"{folder.path}, {name}: words must be texts and max_tokens above 0; train it anew")
+        return cls(words[_COLUMN].to_pylist(), most)
 
 
 def words_of(text: str) -> list[str]:

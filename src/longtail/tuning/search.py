@@ -24,11 +24,12 @@ from typing import Any
 from longtail.data.dataset import Dataset
 from longtail.errors import ConfigError, LongtailError, MissingExtraError
 from longtail.evaluation import evaluate_model
+from longtail.files import write_text
 from longtail.methods.base import Method
 from longtail.metrics import MetricOptions
 from longtail.run.progress import SILENT
 from longtail.run.run import Run
-from longtail.run.stages import FolderStages
+from longtail.run.stages import FolderStages, claimed
 from longtail.settings import value_at, with_values
 from longtail.training import tell_kept
 from longtail.tuning.space import Choices, Tried
@@ -91,28 +92,29 @@ def tune(
     run = run or Run()
     _check(model, space, n_trials)
     search = _Search(model, dataset.hold_out(seed=model.options.seed), space, run)
-    if work is not None:
-        search.open(Path(work), resume)
-    spent = sum(trial.seconds for trial in search.trials)
-    try:
-        with run.progress.step("tune", n_trials, "trials") as advance:
-            advance(len(search.trials))
-            while len(search.trials) < n_trials:
-                done = len(search.trials)
-                if seconds is not None and done and spent * (done + 1) / done > seconds:
-                    break
-                values = search.ask()
-                if values is None:
-                    break
-                search.try_values(values)
-                spent += search.trials[-1].seconds
-                watch(search.trials[-1])
-                advance(1)
-        return search.result()
-    except (KeyboardInterrupt, LongtailError):
+    with claimed(work):
         if work is not None:
-            tell_kept(Path(work), "trials")
-        raise
+            search.open(Path(work), resume)
+        spent = sum(trial.seconds for trial in search.trials)
+        try:
+            with run.progress.step("tune", n_trials, "trials") as advance:
+                advance(len(search.trials))
+                while len(search.trials) < n_trials:
+                    done = len(search.trials)
+                    if seconds is not None and done and spent * (done + 1) / done > seconds:
+                        break
+                    values = search.ask()
+                    if values is None:
+                        break
+                    search.try_values(values)
+                    spent += search.trials[-1].seconds
+                    watch(search.trials[-1])
+                    advance(1)
+            return search.result()
+        except (KeyboardInterrupt, LongtailError):
+            if work is not None:
+                tell_kept(Path(work), "trials")
+            raise
 
 
 class _Search:
@@ -159,9 +161,7 @@ class _Search:
             error = str(failure)
         self.trials.append(Trial(number, values, score, round(time.perf_counter() - start, 3), error))
         if self.folder is not None and work is not None:
-            written = self.folder / f"{_FILE}.new"
-            written.write_text("".join(json.dumps(asdict(trial)) + "\n" for trial in self.trials), encoding="utf-8")
-            written.replace(self.folder / _FILE)
+            write_text(self.folder / _FILE, "".join(json.dumps(asdict(trial)) + "\n" for trial in self.trials))
             shutil.rmtree(work, ignore_errors=True)
 
     def result(self) -> Tuned:

@@ -41,7 +41,9 @@ class ColumnOptions(TextOptions):
     label_column: str | None = "labels"
     """The column that holds the label ids; none if texts are read to be tagged."""
     fields: tuple[str, ...] | None = None
-    """Further columns of texts to keep, such as a title. By default all of them; none for tables."""
+    """Further columns of texts to keep, such as a title. By default all of them."""
+    numbers: tuple[str, ...] = ()
+    """Further columns to keep whose whole numbers are read as texts, such as ids."""
 
     @model_validator(mode="after")
     def _fields_are_further_columns(self) -> Self:

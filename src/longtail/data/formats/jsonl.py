@@ -42,7 +42,7 @@ def read_jsonl(path: Path, options: JsonlOptions, stream: BufferedIOBase | None 
     unseen = set(options.fields or ())
     for block in read_blocks(path, options.on_bad_utf8, stream, block_bytes=options.block_bytes):
         batch = _parse(block.data, options, known) or _parse_lines(path, block, options)
-        known.update(set(batch.texts.column_names) - {TEXT})
+        known.update(set(batch.texts.column_names) - {TEXT, *options.numbers})
         unseen -= {name for name in unseen if pc.any(pc.not_equal(batch.texts[name], "")).as_py()}
         if batch.texts.num_rows:
             yield batch
@@ -85,9 +85,14 @@ def _parse(data: bytes, options: JsonlOptions, known: set[str]) -> TextBatch | N
     ):
         return None
     wanted = [f for f in others if options.fields is None or f.name in options.fields]
-    strings = {f.name: pc.fill_null(table[f.name], "") for f in wanted if pa.types.is_string(f.type)}
-    wrong = frozenset(f.name for f in wanted if not pa.types.is_string(f.type) and not pa.types.is_null(f.type))
+    kept = [f.name for f in wanted if pa.types.is_string(f.type) or _is_number(f, options)]
+    strings = {name: pc.fill_null(table[name].cast(pa.string()), "") for name in kept}
+    wrong = frozenset(f.name for f in wanted if f.name not in kept and not pa.types.is_null(f.type))
     return TextBatch(pa.table({TEXT: text, **strings}), labels, not_texts=wrong)
+
+
+def _is_number(field: pa.Field, options: JsonlOptions) -> bool:
+    return field.name in options.numbers and bool(pa.types.is_integer(field.type))
 
 
 def _arrow(data: bytes, options: JsonlOptions, known: set[str]) -> pa.Table | None:
@@ -148,6 +153,7 @@ def _texts(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) 
             raise fault(path, number, f'"{asked}" must be a string, got {_kind(row[asked])}')
     wanted = [field for field in row if field in rest and (options.fields is None or field in options.fields)]
     values = {TEXT: row[name], **{field: row[field] for field in wanted}}
+    values |= {field: str(values[field]) for field in options.numbers if type(values.get(field)) is int}
     return {field: _unicode(path, number, field, value, options) for field, value in values.items()}
 
 

@@ -26,6 +26,7 @@ from longtail.data.dataset import TEXT, Split, as_strings
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import ColumnOptions, Source, Stream, TextBatch, no_labels, without_blanks
 from longtail.data.formats.splits import need_files, split_files
+from longtail.data.inputs import is_text
 from longtail.data.lines import bare_suffix, fault, read_blocks
 from longtail.errors import DataError, did_you_mean
 
@@ -43,8 +44,6 @@ class TableOptions(ColumnOptions):
     """How many bytes are read at a time; a row of a table must fit."""
     label_separator: Annotated[str, Field(min_length=1)] = ";"
     """Separator of labels in a cell; white space around a label is dropped."""
-    optional_fields: tuple[str, ...] = ()
-    """Further columns of texts to keep if a table has them."""
     id_column: str | None = None
     """A column to keep as `id`."""
     delimiter: _Character | None = None
@@ -89,11 +88,11 @@ def write(split: Split, path: Path, options: TableOptions | None = None) -> None
 def _read(path: Path, options: TableOptions) -> Iterator[TextBatch]:
     tables = _parquet(path, options) if bare_suffix(path) in PARQUET else _csv(path, options)
     for table in tables:
-        further = [*(options.fields or ()), *(name for name in options.optional_fields if name in table.column_names)]
-        columns = {TEXT: table[options.text_column]} | {name: table[name] for name in further}
-        id_column = options.id_column or ("id" if "id" in further else None)
-        if id_column is not None:
-            columns["id"] = table[id_column].cast(pa.string())
+        columns = {TEXT: table[options.text_column]} | {
+            name: _as_text(table[name], name in (*options.numbers, "id")) for name in _further(table.schema, options)
+        }
+        if options.id_column is not None:
+            columns["id"] = _as_text(table[options.id_column])
         try:
             texts = pa.table({name: as_strings(column, name) for name, column in columns.items()})
             labels = _labels(table, options)
@@ -106,7 +105,7 @@ def _read(path: Path, options: TableOptions) -> Iterator[TextBatch]:
 def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
     try:
         with pq.ParquetFile(str(path)) as file:
-            wanted = _wanted(path, file.schema_arrow.names, options)
+            wanted = _wanted(path, file.schema_arrow, options)
             for batch in file.iter_batches(columns=wanted):
                 yield pa.table(batch)
     except (pa.ArrowException, OSError) as error:
@@ -114,7 +113,8 @@ def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
 
 
 def _csv(path: Path, options: TableOptions) -> Iterator[pa.Table]:
-    wanted = _wanted(path, _header(path, options), options)
+    header = _header(path, options)
+    wanted = _wanted(path, pa.schema([(name, pa.string()) for name in header]), options)
     parse = pv.ParseOptions(
         delimiter=_delimiter(path, options),
         quote_char='"' if options.quoted else False,
@@ -199,17 +199,36 @@ def _csv_fault(path: Path, options: TableOptions, error: pa.ArrowInvalid) -> Dat
     return DataError(f"cannot read {path}: {error}")
 
 
-def _wanted(path: Path, names: list[str], options: TableOptions) -> list[str]:
-    further = *(options.fields or ()), *(name for name in options.optional_fields if name in names)
-    named = (options.text_column, options.label_column, *further, options.id_column)
+def _wanted(path: Path, schema: pa.Schema, options: TableOptions) -> list[str]:
+    names = schema.names
+    named = (options.text_column, options.label_column, *_further(schema, options), options.id_column)
     wanted = [name for name in named if name is not None]
     for name in wanted:
         if names.count(name) != 1:
             got = f"{names.count(name)} of that name" if name in names else f"the columns {', '.join(names)}"
             hint = did_you_mean(name, names) if name not in names else ""
-            options_named = "text_column, label_column, id_column and fields"
-            raise DataError(f"{path} must have one column '{name}', got {got}{hint}; choose with {options_named}")
+            what = "`label_column`" if name == options.label_column else "`text_column`"
+            what = what if name in (options.text_column, options.label_column) else "id_column and fields"
+            raise DataError(f"{path} must have one column '{name}', got {got}{hint}; choose with {what}")
     return list(dict.fromkeys(wanted))
+
+
+def _further(schema: pa.Schema, options: TableOptions) -> list[str]:
+    """Return the columns to keep beside text, labels and id."""
+    if options.fields is not None:
+        return list(options.fields)
+    taken = {TEXT, options.text_column, options.label_column, options.id_column, ""}
+    return [
+        field.name
+        for field in schema
+        if schema.names.count(field.name) == 1
+        and field.name not in taken
+        and (is_text(field.type) or (field.name in (*options.numbers, "id") and pa.types.is_integer(field.type)))
+    ]
+
+
+def _as_text(column: pa.ChunkedArray, numbers: bool = True) -> pa.ChunkedArray:
+    return column.cast(pa.string()) if numbers and pa.types.is_integer(column.type) else column
 
 
 def _delimiter(path: Path, options: TableOptions) -> str:

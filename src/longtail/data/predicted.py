@@ -1,0 +1,104 @@
+"""Write predictions, some texts at a time, in the format that a file's name says.
+
+    .jsonl                one object per text: the fields that are kept, and `labels`, a list of id, name and score
+    .csv .tsv .parquet    one row per suggestion: row (of the text, from 0), the fields that are kept, rank (from 1),
+                          label_id, label_name, score
+
+Libraries for tables are imported when a table is written, so that tagging lines of text starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from longtail.data.lines import COMPRESSIONS, bare_suffix
+from longtail.errors import DataError
+from longtail.files import is_stream
+from longtail.predictions import Predictions
+from longtail.tables import json_text
+
+Write: TypeAlias = Callable[[pa.Table, Predictions], Any]
+"""Writes the suggestions for some texts."""
+
+SCORE_DIGITS = 6
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+_COLUMNS = {"rank": pa.int64(), "label_id": pa.string(), "label_name": pa.string(), "score": pa.float64()}
+
+
+def check_predictions_path(path: Path, kept: Sequence[str]) -> None:
+    """Raise if predictions cannot be written to a file of this name with these fields."""
+    suffix = bare_suffix(path)
+    if suffix in _JSON_LINES or is_stream(path):
+        return
+    if suffix not in (*_DELIMITERS, *_PARQUET) or (suffix in _PARQUET and path.suffix.lower() in COMPRESSIONS):
+        raise DataError(
+            f"a file of predictions must end in .jsonl, .csv, .tsv (also .gz, .zst) or .parquet, got {path.name}"
+        )
+    taken = [name for name in kept if name in ("row", *_COLUMNS)]
+    if taken:
+        raise DataError(
+            f"a table of predictions has a column {taken[0]} of its own; `keep` other fields, or write .jsonl"
+        )
+
+
+@contextmanager
+def predictions_file(path: Path, kept: Sequence[str]) -> Iterator[Write]:
+    """Open a file for the suggestions and the fields `kept`; it takes its name only when all went well."""
+    from longtail.files import whole
+
+    check_predictions_path(path, kept)
+    suffix = bare_suffix(path)
+    with whole(path) as temporary, ExitStack() as opened:
+        if suffix in _PARQUET:
+            import pyarrow.parquet as pq
+
+            yield _table_writer(opened.enter_context(pq.ParquetWriter(str(temporary), _schema(kept))), kept)
+            return
+        stream = opened.enter_context(pa.output_stream(str(temporary)))
+        if suffix in _DELIMITERS:
+            import pyarrow.csv as pv
+
+            style = pv.WriteOptions(delimiter=_DELIMITERS[suffix], quoting_style="needed")
+            yield _table_writer(opened.enter_context(pv.CSVWriter(stream, _schema(kept), write_options=style)), kept)
+        else:
+            yield json_lines(stream, kept)
+
+
+def json_lines(stream: IO[bytes], kept: Sequence[str]) -> Write:
+    """Write one JSON object per text to a stream."""
+
+    def write(texts: pa.Table, predictions: Predictions) -> None:
+        fields = texts.select(list(kept)).to_pylist() if kept else [{}] * len(predictions)
+        for row, labels in zip(fields, predictions, strict=True):
+            suggested = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
+            stream.write((json_text({**row, "labels": suggested}) + "\n").encode())
+
+    return write
+
+
+def _table_writer(writer: Any, kept: Sequence[str]) -> Write:
+    """Write one row per suggestion to a writer of Arrow tables."""
+    n_texts = 0
+
+    def write(texts: pa.Table, predictions: Predictions) -> None:
+        nonlocal n_texts
+        flat = predictions.to_arrow()
+        columns = {"row": pc.add(flat["row"], n_texts), **{name: texts[name].take(flat["row"]) for name in kept}}
+        columns |= {"rank": flat["rank"], "label_id": flat["id"], "label_name": flat["name"]}
+        columns |= {"score": pc.round(flat["score"], SCORE_DIGITS)}
+        writer.write_table(pa.table(columns, _schema(kept)))
+        n_texts += len(texts)
+
+    return write
+
+
+def _schema(kept: Sequence[str]) -> pa.Schema:
+    return pa.schema({"row": pa.int64(), **dict.fromkeys(kept, pa.string()), **_COLUMNS})
