@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.labels.model_labels import with_seen_labels
 from longtail.metrics import BootstrapOptions, MetricOptions
 from longtail.scores.calibrate import Calibrate, are_right, best_f1_threshold
 from longtail.types import NO_LABEL, LabelMatrix, TopK
@@ -51,7 +52,10 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
     held_out = data.dev if "dev" in data.splits else data.test
     model = longtail.create_method(method)
     start, start_cpu = time.perf_counter(), time.process_time()
-    model.fit(data.train, threads=threads)
+    # Where the whole vocabulary is not known, the list of labels is that of all splits: labels that no training text has
+    # would all be answers, so nobody is told of them.
+    train = data.train if data.official is not None else with_seen_labels(data.train)
+    model.fit(train, threads=threads)
     train_s, train_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:

@@ -53,7 +53,7 @@ def test_each_member_tells_logit_rank_distance_to_its_best_and_precision() -> No
 
 def test_label_text_and_number_of_candidates_are_told() -> None:
     table = features()
-    assert table[:, 8] == pytest.approx(np.log1p([3, 2, 1, 1, 1]))
+    assert table[:, 8] == pytest.approx(np.log(np.array([4, 3, 2, 2, 2]) / 4))
     assert table[:, 9].tolist() == [3, 3, 3, 2, 2]
     assert table[:, 10].tolist() == [2, 2, 2, 3, 3]
 

@@ -9,7 +9,7 @@ from. For use, the members are trained on everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
 
@@ -26,7 +26,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
-from longtail.stacking.folds import folds_of
+from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.trees import TreesOptions
 from longtail.text.readings import TextReadings
@@ -106,51 +106,29 @@ class Stack(Method):
     def _fit(self, split: Split, texts: TextReadings, run: Run) -> None:
         options: StackOptions = self.options
         folds = folds_of(split, options.n_folds, options.seed)
-        rows = self._ranked_texts(folds)
+        rows = texts_of_folds(folds, options.n_ranked_folds, options.max_ranked_texts, options.seed)
         lists = [
-            self._lists_of_unseen(number, split, texts, folds, rows, run.within(f"member-{number}"))
-            for number in range(len(options.members))
+            lists_of_unseen(self._asker(number, split, texts), folds, rows, options.list_length, within)
+            for number, within in enumerate(self._runs(run))
         ]
         self.ranker_, self.calibration_ = CandidateRanker.fit(
             lists, split, rows, folds, options.ranker, seed=options.seed, run=run
         )
-        self.members_ = [
-            member._fit_split(split, texts, run.within(f"member-{number}"))
-            for number, member in enumerate(self._untrained())
-        ]
+        untrained = zip(self._untrained(), self._runs(run), strict=True)
+        self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
 
-    def _ranked_texts(self, folds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the row numbers of the texts that the ranker learns from, ascending."""
-        options: StackOptions = self.options
-        rows = np.flatnonzero(folds < options.n_ranked_folds)
-        if len(rows) <= options.max_ranked_texts:
-            return rows
-        chosen = np.random.default_rng(options.seed).choice(rows, options.max_ranked_texts, replace=False)
-        return np.sort(chosen)
+    def _asker(self, number: int, split: Split, texts: TextReadings) -> Callable[..., TopK]:
+        """Return what trains a member on some texts of a split and asks it about others."""
 
-    def _lists_of_unseen(
-        self,
-        number: int,
-        split: Split,
-        texts: TextReadings,
-        folds: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        run: Run,
-    ) -> TopK:
-        """Return a member's lists of texts `rows`, each made by a model that was trained without the text's fold."""
-        lists = TopK.empty(len(rows), self.options.list_length)
-        for fold in range(self.options.n_ranked_folds):
-            asked = np.flatnonzero(folds[rows] == fold)
-            within = run.within(f"fold-{fold}")
+        def train_and_ask(train: NDArray[np.int64], asked: NDArray[np.int64], run: Run) -> TopK:
+            member = self._untrained()[number]._fit_split(split.take(train), texts.take(train), run)
+            return member.top_k(texts.take(asked), self.options.list_length, run=run)
 
-            def ask(fold: int = fold, asked: NDArray[np.int64] = asked, run: Run = within) -> dict[str, Any]:
-                kept = np.flatnonzero(folds != fold)
-                member = self._untrained()[number]._fit_split(split.take(kept), texts.take(kept), run)
-                return vars(member.top_k(texts.take(rows[asked]), self.options.list_length, run=run))
+        return train_and_ask
 
-            answers = within.stages.arrays("lists", ask)[0]
-            lists.labels[asked], lists.scores[asked] = answers["labels"], answers["scores"]
-        return lists
+    def _runs(self, run: Run) -> list[Run]:
+        """Return the run of each member, with stages of its own."""
+        return [run.within(f"member-{number}") for number in range(len(self.options.members))]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         length = max(k, self.options.list_length)

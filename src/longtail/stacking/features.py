@@ -64,7 +64,7 @@ def candidate_features(
         total += logits
     mean = total / np.float32(len(lists))
     n_candidates = np.diff(candidates.indptr).astype(np.float32)
-    columns += [np.log1p(evidence.facts.counts[labels]), n_candidates[texts], lengths[texts]]
+    columns += [evidence.facts.log_frequency(labels), n_candidates[texts], lengths[texts]]
     columns += _with_best(candidates, mean, evidence.facts)
     if evidence.hierarchy is not None:
         columns += _in_hierarchy(candidates, mean, evidence.hierarchy)

@@ -31,6 +31,7 @@ class LabelFacts:
     """Facts of labels, from some texts."""
 
     counts: NDArray[np.float32]  # (n_labels,)
+    n_texts: int
     pairs: NDArray[np.int64]  # (n_pairs,) given label * n_labels + label, ascending
     shares: NDArray[np.float32]  # (n_pairs,) P(label | given label)
 
@@ -48,7 +49,13 @@ class LabelFacts:
         given, label, together = (np.concatenate(column) for column in zip(*blocks, strict=True))
         keys = given.astype(np.int64) * labels.n_labels + label
         order = np.argsort(keys)
-        return cls(counts, keys[order], (together / (counts[given] + _SMOOTHING)).astype(np.float32)[order])
+        return cls(
+            counts, labels.n_texts, keys[order], (together / (counts[given] + _SMOOTHING)).astype(np.float32)[order]
+        )
+
+    def log_frequency(self, labels: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the log of the share of texts that have each label; it does not grow with the number of texts."""
+        return np.asarray(np.log((self.counts[labels] + 1) / self.n_texts), np.float32)
 
     def share(self, given: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return P(label | given label) of each pair; 0 where they do not occur together, or a label is NO_LABEL."""
@@ -62,6 +69,7 @@ class LabelFacts:
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
         writer.arrays(name, {"counts": self.counts, "pairs": self.pairs, "shares": self.shares})
+        writer.manifest[name] = self.n_texts
 
     @classmethod
     def load(cls, folder: Folder, name: str, n_labels: int) -> LabelFacts:
@@ -70,7 +78,9 @@ class LabelFacts:
         pairs = stored.numbers("pairs", np.int64, below=n_labels * n_labels)
         stored.require("pairs", bool((pairs[1:] > pairs[:-1]).all()), "rise")
         shares = stored.finite("shares", np.float32, shape=(len(pairs),))
-        return cls(stored.finite("counts", np.float32, shape=(n_labels,)), pairs, shares)
+        counts, n_texts = stored.finite("counts", np.float32, shape=(n_labels,)), int(folder.manifest[name])
+        stored.require("counts", n_texts > 0 and bool((counts >= 0).all()), "be those of some texts")
+        return cls(counts, n_texts, pairs, shares)
 
 
 @dataclass(frozen=True, eq=False)
