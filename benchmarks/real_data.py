@@ -52,7 +52,7 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
     held_out = data.dev if "dev" in data.splits else data.test
     model = longtail.create_method(method)
     start, start_cpu = time.perf_counter(), time.process_time()
-    # Where the whole vocabulary is not known, the list of labels is that of all splits: labels that no training text has
+    # Where the whole vocabulary is not known, the list of labels is that of all splits: those without training texts
     # would all be answers, so nobody is told of them.
     train = data.train if data.official is not None else with_seen_labels(data.train)
     model.fit(train, threads=threads)
