@@ -1,7 +1,7 @@
 """Methods beside each other on real data, each from nothing in a process of its own: accuracy, calibration, cost.
 
     python benchmarks/real_data.py [--data NAMES] [--methods NAMES] [--threads N]   trains and measures, then the table
-    python benchmarks/real_data.py --table-only                                     docs/accuracy.md from the results
+    python benchmarks/real_data.py --table-only                                     docs/real-data.md from the results
 
 Results: results/real_data/<data>/<method>.json. Measured on dev of eurlex57k and tibkat-gnd, whose test splits are not
 at hand, and on test of the others; options were chosen on dev and on held-out training texts. A method that needs a
@@ -34,7 +34,7 @@ from machine import describe_run
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results" / "real_data"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "real-data.md"
 DATA = ("eurlex57k", "tibkat-gnd", "yso-finna-en", "debtags", "cooking-stackexchange")
 METHODS = ("linear", "knn", "lexical", "stack", "stack/cpu")
 WITH_NETWORKS = ("stack/gpu", "lightxml", "xbert")
@@ -118,7 +118,7 @@ def threshold_figures(steps: Any, predicted: TopK, truth: LabelMatrix) -> dict[s
 
 
 def page() -> str:
-    """Return docs/accuracy.md with the tables of all results."""
+    """Return docs/real-data.md with the tables of all results."""
     text = PAGE.read_text(encoding="utf-8")
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return text[:start] + "\n" + "\n".join(map(_table, DATA)) + text[end:]
