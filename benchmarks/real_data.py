@@ -51,18 +51,21 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
     data = longtail.load_dataset(SHARED / data_name)
     held_out = data.dev if "dev" in data.splits else data.test
     model = longtail.create_method(method)
-    start, start_cpu = time.perf_counter(), time.process_time()
+    start = time.process_time()
     # Where the whole vocabulary is not known, the list of labels is that of all splits: those without training texts
     # would all be answers, so nobody is told of them.
     train = data.train if data.official is not None else with_seen_labels(data.train)
     model.fit(train, threads=threads)
-    train_s, train_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
+    train_cpu_s = time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         size_mb = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
         model = longtail.load_model(Path(folder) / "model")
         model.top_k(held_out[:50], 5, threads=threads)
+        start = time.process_time()
+        model.top_k(held_out, K, threads=threads)
+        batch_cpu_s = time.process_time() - start
         evaluation = longtail.evaluate_model(
             model,
             held_out,
@@ -74,9 +77,9 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         single = []
         for text in range(min(SINGLE_TEXTS, len(held_out))):
             one = held_out[text : text + 1]
-            begun = time.perf_counter()
+            begun = time.process_time()
             model.top_k(one, 5, threads=1)
-            single.append(time.perf_counter() - begun)
+            single.append(time.process_time() - begun)
     plain = evaluation.plain()
     return {
         "data": data_name,
@@ -87,12 +90,11 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "intervals": {name: plain["intervals"]["metrics"][name] for name in METRICS},
         "new": {name: evaluation.new.values[name] for name in METRICS} if evaluation.new else None,
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
-        "train_s": train_s,
         "train_cpu_s": train_cpu_s,
         "peak_mb": peak_mb,
         "size_mb": size_mb,
-        "batch_ms": 1000 * evaluation.predict_s / len(held_out),
-        "single_ms": 1000 * float(np.median(single)),
+        "batch_cpu_ms": 1000 * batch_cpu_s / len(held_out),
+        "single_cpu_ms": 1000 * float(np.median(single)),
     }
 
 
@@ -129,7 +131,7 @@ def _table(data_name: str) -> str:
     rows = [json.loads(files[method].read_text()) for method in (*METHODS, *WITH_NETWORKS) if method in files]
     if not rows:
         return ""
-    head = ("", *METRICS, "micro-F1", "ECE@5", "train s", "batch ms", "single ms", "MB", "peak MB")
+    head = ("", *METRICS, "micro-F1", "ECE@5", "train CPU s", "batch CPU ms", "single CPU ms", "MB", "peak MB")
     where = "dev" if data_name in ("eurlex57k", "tibkat-gnd") else "test"
     lines = [f"\n## {data_name}\n", f"{rows[0]['n_train']:,} training texts, {rows[0]['n_texts']:,} of {where}.\n"]
     lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
@@ -137,7 +139,12 @@ def _table(data_name: str) -> str:
         accuracy = [_with_interval(100 * row["metrics"][name], row["intervals"][name]) for name in METRICS]
         own, best = row["micro_f1"], row["best_micro_f1"]
         f1 = f"({100 * best:.1f})" if own is None else f"{100 * own:.1f} ({100 * best:.1f})"
-        costs = (f"{row['ece_5']:.3f}", f"{row['train_s']:.0f}", f"{row['batch_ms']:.2f}", f"{row['single_ms']:.2f}")
+        costs = (
+            f"{row['ece_5']:.3f}",
+            f"{row['train_cpu_s']:.0f}",
+            f"{row['batch_cpu_ms']:.2f}",
+            f"{row['single_cpu_ms']:.2f}",
+        )
         sizes = (f"{row['size_mb']:.0f}", f"{row['peak_mb']:.0f}")
         lines.append(f"| {' | '.join((row['method'], *accuracy, f1, *costs, *sizes))} |")
     new = [f"{r['method']} {100 * r['new']['P@1']:.1f} / {100 * r['new']['nDCG@5']:.1f}" for r in rows if r["new"]]
