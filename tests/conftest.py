@@ -101,7 +101,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
             "dropout_words": 0.5,
         },
         "dropout": 0.1,
-        "training": {**training, "epochs": training["epochs"] + 5},
+        "training": {**training, "epochs": training["epochs"] + 15},
     },
     "treaderxml:transformer": lambda encoder, training: {
         "encoder": {"kind": "transformer", **encoder, "scope_tokens": 8},

@@ -488,7 +488,7 @@ def test_options_of_heads_have_help(name: str) -> None:
 # label vectors
 
 ONE = Run(LocalEngine(1))
-VECTORS = ("pifa", "embedding", "text", "sentence", "random")
+VECTORS = ("pifa", "embedding", "file", "text", "sentence", "random")
 NAMES = ["rail transport", "rail traffic", "poetry", "lyric poetry", "ab", "!!!"]
 VOCABULARY = Vocabulary.of([f"id{i}" for i in range(6)], {f"id{i}": name for i, name in enumerate(NAMES)})
 SOURCES = Sources(
@@ -497,12 +497,22 @@ SOURCES = Sources(
 )
 
 
+@pytest.fixture(autouse=True)
+def vectors_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of five of the six labels, where `vectors_of` looks for them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vectors.txt").write_text("".join(f"id{label}\t{label} 1 -{label} 2\n" for label in range(5)))
+
+
 def vectors_of(kind: str, seed: int = 0, n_texts: int = 20) -> Any:
     """Of six labels, the last two of which have no texts."""
     rows = Rows.of(sp.random(n_texts, 15, 0.4, "csr", np.float32, random_state=0))
     labels = LabelMatrix.from_lists([[i % 4, (i + 1) % 4] for i in range(n_texts)], 6)
     split = Split(as_table([""] * n_texts), labels, VOCABULARY)
-    return label_vectors(LabelInputs(rows, split, seed, ONE, SOURCES), VectorOptions(kinds=(kind,), n_components=4))
+    file = "vectors.txt" if kind == "file" else None
+    return label_vectors(
+        LabelInputs(rows, split, seed, ONE, SOURCES), VectorOptions(kinds=(kind,), n_components=4, file=file)
+    )
 
 
 @pytest.mark.parametrize("kind", VECTORS)

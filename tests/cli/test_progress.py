@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -109,9 +109,15 @@ raise SystemExit(main(["compare", {str(data)!r}, "--methods", "knn,other=knn", "
     assert not [line for line in lines if "━" in line]
 
 
-class Terminal(io.StringIO):
+class Terminal(io.TextIOWrapper):
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), "utf-8", write_through=True)
+
     def isatty(self) -> bool:
         return True
+
+    def getvalue(self) -> str:
+        return cast(io.BytesIO, self.buffer).getvalue().decode()
 
 
 def test_answers_on_a_terminal_are_not_written_over_a_bar(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,8 @@ OTHERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
     "rdf": ("t.rdf", XML, load_vocabulary),
     "triples": ("t.nt", TRIPLES, load_vocabulary),
     "lines": ("t.txt", b"one\ntwo \xc3\xbc\n", lambda path: list(read_texts(path))),
-    "json lines": ("t.jsonl", JSONL, lambda path: list(read_texts(path, ("text",), ("title",)))),
-    "table": ("t.csv", b"text,title\none,a\ntwo,b\n", lambda path: list(read_texts(path, ("text",), ("title",)))),
+    "json lines": ("t.jsonl", JSONL, lambda path: list(read_texts(path, ("text", "title")))),
+    "table": ("t.csv", b"text,title\none,a\ntwo,b\n", lambda path: list(read_texts(path, ("text", "title")))),
     "parquet": ("t.parquet", PARQUET, lambda path: list(read_texts(path))),
 }
 """A small file for each of the other readers."""
@@ -96,9 +96,17 @@ def changed(draw: st.DrawFn, content: bytes) -> bytes:
     return content
 
 
+FEW = 40
+
+
 def fuzz(n_examples: int) -> Callable[[Any], Any]:
-    """Run a test on so many examples."""
-    calm = settings(max_examples=n_examples, deadline=None, suppress_health_check=list(HealthCheck))
+    """Run a test on so many examples, a few always the same ones: only campaigns look for faults not yet known."""
+    calm = settings(
+        max_examples=n_examples,
+        deadline=None,
+        derandomize=n_examples <= FEW,
+        suppress_health_check=list(HealthCheck),
+    )
     return lambda test: given(st.data())(calm(test))
 
 
@@ -129,13 +137,13 @@ def change_other(data: st.DataObject, folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DATA)
-@fuzz(40)
+@fuzz(FEW)
 def test_data_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
     change_data(data, tmp_path_factory.mktemp("data"), name)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@fuzz(40)
+@fuzz(FEW)
 def test_vocabularies_and_texts_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:

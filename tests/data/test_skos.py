@@ -70,7 +70,7 @@ def test_half_a_character_is_refused(tmp_path):
     pytest.importorskip("rdflib")
     name = "<http://www.w3.org/2004/02/skos/core#prefLabel>"
     (tmp_path / "t.nt").write_text(f'<http://e/1> {name} "\\ud800dog"@en .\n')
-    with pytest.raises(DataError, match="half of a surrogate pair"):
+    with pytest.raises(DataError, match=r"t\.nt: .* got half a character"):
         read_skos(tmp_path / "t.nt")
 
 

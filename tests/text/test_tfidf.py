@@ -239,7 +239,7 @@ def test_what_is_not_there_cannot_be_loaded(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "m", "model")
     with pytest.raises(ModelFormatError, match="no features called 'features'"):
         Tfidf.load(folder, "features")
-    with pytest.raises(ModelFormatError, match=r"'0\.stop_slots' is missing"):
+    with pytest.raises(ModelFormatError, match=r"0\.hashes must be there"):
         Tfidf.load(folder, "half")
 
 

@@ -107,7 +107,8 @@ def predict(
         options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
         options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
         batches, total = _read(texts, columns, options, screen)
-    with _writer(out, kept) as write, progress.step("predict", total, "texts") as advance:
+    writer = nullcontext(None) if pretty else _writer(out, kept)
+    with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
                 batch,
@@ -118,7 +119,7 @@ def predict(
                 deny=deny or None,
                 threads=flags.threads,
             )
-            if pretty:
+            if write is None:
                 for row, labels in enumerate(suggestions):
                     show_suggestions(screen, batch["text"][row].as_py(), labels)
             else:

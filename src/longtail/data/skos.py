@@ -63,10 +63,9 @@ def read_skos(
         raise DataError(f"{path} must hold SKOS concepts with preferred labels, found none")
     try:
         return Vocabulary.of(sorted(id_of.values()), names, alternatives, parents)
-    except UnicodeEncodeError as error:
-        raise DataError(f"{path} must hold whole characters, got half of a surrogate pair: {error}") from error
     except DataError as error:
-        raise DataError(f"{path}: {error}; choose other ids than '{ids}'") from error
+        advice = "" if isinstance(error.__cause__, UnicodeError) else f"; choose other ids than '{ids}'"
+        raise DataError(f"{path}: {error}{advice}") from error
 
 
 def _parse(path: Path) -> Graph:
