@@ -29,6 +29,7 @@ from longtail.errors import DataError
 
 WRITE_ROWS = 10_000
 _LABELS = pa.list_(pa.string())
+_OBJECT = re.compile(rb"\s*\{")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -96,6 +97,8 @@ def _is_number(field: pa.Field, options: JsonlOptions) -> bool:
 
 
 def _arrow(data: bytes, options: JsonlOptions, known: set[str]) -> pa.Table | None:
+    if not _OBJECT.match(data):
+        return None  # Arrow 26 reads outside its memory where the first value is null
     fields = {**dict.fromkeys(sorted(known), pa.string())}
     fields |= {options.text_column: pa.string()}
     fields |= {} if options.label_column is None else {options.label_column: _LABELS}
