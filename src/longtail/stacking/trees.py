@@ -142,9 +142,9 @@ def _nodes(node: dict[str, Any], place: int = 0) -> Iterator[tuple[int, float, i
 def _lightgbm() -> Any:
     try:
         import lightgbm
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: a system without OpenMP's library
         raise MissingExtraError(
-            "ranker 'trees' needs lightgbm, not installed here; install with pip install 'longtail[stack]', or use "
-            "ranker.kind=logistic"
+            f"ranker 'trees' needs lightgbm, which cannot be imported here ({error}); install with "
+            "pip install 'longtail[stack]', or use ranker.kind=logistic"
         ) from error
     return lightgbm
