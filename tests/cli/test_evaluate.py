@@ -50,6 +50,8 @@ def test_tables_show_bands_and_intervals(longtail: Run, model: Path, data: Path)
     assert ran.code == 0
     assert "linear on tiny, dev: 60 texts" in ran.out
     assert "P@k: right among the first k" in ran.out
+    assert "ECE@k: scores off the share right, 0 is best" in ran.out
+    assert "Brier@k: squared error of scores" in ran.out
     assert "torso, 11 to 100" in ran.out
     assert "–" in ran.out
     assert "micro-F1 at the threshold" in ran.out

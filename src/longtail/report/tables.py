@@ -18,6 +18,8 @@ FAMILIES = {
     "coverage": "labels that are found at least once",
     "micro-F1": "over all pairs of text and label",
     "macro-F1": "mean of the labels' F1",
+    "ECE": "scores off the share right, 0 is best",
+    "Brier": "squared error of scores, 0 is best",
 }
 BAND_FAMILIES = ("P", "R", "nDCG", "F1", "PSP", "coverage")
 BAND_TITLES = {
