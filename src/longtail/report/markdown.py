@@ -9,10 +9,12 @@ from longtail.report.tables import (
     band_table,
     count_table,
     label_table,
+    main_length,
     model_table,
     new_table,
     overall_table,
     published_table,
+    reliability_table,
 )
 from longtail.tables import Table, escape_markdown, markdown_lines
 
@@ -34,6 +36,9 @@ def markdown_report(report: dict[str, Any]) -> str:
     new = new_table(results)
     if new is not None:
         lines += _section("Texts that are new", new)
+    if report["reliability"]:
+        title = f"Right by score, of the first {main_length(results)} suggestions"
+        lines += _section(title, reliability_table(report["reliability"]))
     lines += _section("Data", count_table(report["data"]))
     if labels["best"]:
         order = f"by F1 of the first {labels['among_first']} suggestions"

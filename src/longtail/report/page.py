@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from longtail.report.html import document, figures_html, section, table_html
-from longtail.report.pictures import band_picture, frequency_picture
+from longtail.report.pictures import band_picture, frequency_picture, reliability_picture
 from longtail.report.tables import (
     band_table,
     count_table,
@@ -52,6 +52,13 @@ def html_report(report: dict[str, Any]) -> str:
     if new is not None:
         note = "A text that occurs word for word in training is easy; this is what is left without."
         sections.append(section("Texts that are new", table_html(new), note))
+    if report["reliability"]:
+        caption = (
+            f"Of the first {k} suggestions with such a score, so many are right; bars show how many there are. Where "
+            "scores are probabilities, the curve follows the dashed line."
+        )
+        figure = figures_html([(reliability_picture(report["reliability"]), caption)])
+        sections.append(section("Scores as probabilities", figure))
     sections.append(
         section(
             "Data",

@@ -126,6 +126,15 @@ def new_table(results: dict[str, Any]) -> Table | None:
     return Table(["", "texts", *names], rows)
 
 
+def reliability_table(bins: list[dict[str, Any]]) -> Table:
+    """Return how many labels are right by their score."""
+    rows = [
+        [f"{each['low']:.2f}–{each['high']:.2f}", f"{each['n']:,}", f"{each['mean_score']:.3f}", percent(each["right"])]
+        for each in bins
+    ]
+    return Table(["score", "labels", "mean score", "right, per cent"], rows)
+
+
 def label_table(labels: list[dict[str, Any]]) -> Table:
     """Return the counts and F1 of single labels."""
     rows = [
