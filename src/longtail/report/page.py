@@ -19,6 +19,7 @@ from longtail.report.tables import (
     overall_table,
     percent,
     published_table,
+    threshold_table,
 )
 from longtail.tables import Table
 
@@ -35,9 +36,10 @@ def html_report(report: dict[str, Any]) -> str:
     caption = (
         f"Of the true labels, found among the first {k} suggestions (R@{k}), by how many training texts a label has."
     )
+    figures = filter(None, (overall_table(results), threshold_table(results)))
     sections = [
         _tiles(results, k),
-        section("Results", table_html(overall_table(results)), note),
+        section("Results", "".join(map(table_html, figures)), note),
         section(
             "Frequent and rare labels",
             figures_html([(band_picture(results), caption)]) + table_html(band_table(results)),

@@ -17,6 +17,8 @@ FAMILIES = {
     "PSnDCG": "the same, the earlier the better",
     "coverage": "labels that are found at least once",
     "micro-F1": "over all pairs of text and label",
+    "micro-P": "of the suggested pairs, right",
+    "micro-R": "of the true pairs, suggested",
     "macro-F1": "mean of the labels' F1",
     "ECE": "scores off the share right, 0 is best",
     "Brier": "squared error of scores, 0 is best",
@@ -92,6 +94,19 @@ def published_table(report: dict[str, Any]) -> Table:
     """Return the figures of a run beside those of the paper that it is to reproduce, in per cent."""
     rows = [[metric, f"{ours:.2f}", f"{published:.2f}"] for metric, ours, published in report["published"]]
     return Table(["", "here", "published"], rows)
+
+
+def threshold_table(results: dict[str, Any]) -> Table | None:
+    """Return the metrics of the labels that reach the threshold; None without one."""
+    if results["threshold"] is None:
+        return None
+    drawn = results.get("intervals", {}).get("metrics", {})
+    rows = [
+        [f"{name}: {FAMILIES[name]}", with_interval(value, drawn.get(name))]
+        for name, value in results["metrics"].items()
+        if "@" not in name
+    ]
+    return Table(["", f"score ≥ {results['threshold']:.3g}"], rows)
 
 
 def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
