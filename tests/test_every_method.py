@@ -19,13 +19,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from longtail.cli.main import main
 from longtail.data import load_dataset
 from longtail.data.dataset import Dataset, Split, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.data.write import write_dataset
 from longtail.errors import ConfigError, DataError, LongtailError, ModelFormatError, NotFittedError
+from longtail.evaluation import evaluate_model
 from longtail.methods import create_method, load_model
 from longtail.methods.base import Method
+from longtail.report import html_report, make_report
 from longtail.run.progress import Advance
 from longtail.types import NO_LABEL, TopK
 
@@ -145,6 +148,18 @@ def test_a_saved_model_gives_the_same_bit_for_bit(
     assert opened.columns == model.columns
     opened.save(tmp_path / "again")
     assert (tmp_path / "again" / "manifest.json").read_bytes() == (tmp_path / "m" / "manifest.json").read_bytes()
+
+
+def test_a_model_is_shown_and_measured_in_a_report(
+    name: str, data: Dataset, trained: Callable[[str], Method], tmp_path: Path
+) -> None:
+    model = trained(name)
+    model.save(tmp_path / "m")
+    assert main(["info", str(tmp_path / "m")]) == main(["info", str(tmp_path / "m"), "--json"]) == 0
+    report = make_report(model, evaluate_model(model, data.test), "tiny", "test", tmp_path / "m")
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["reliability"]
+    assert html_report(report).endswith("</html>\n")
 
 
 def test_a_pickled_or_copied_model_gives_the_same_bit_for_bit(

@@ -82,3 +82,9 @@ def test_a_scorer_has_a_metric_that_exists_and_can_be_sent_to_workers() -> None:
         longtail.scorer("ndcg@5")
     scorer = longtail.scorer("P@3")
     assert pickle.loads(pickle.dumps(scorer)) == scorer
+
+
+def test_an_error_is_no_score() -> None:
+    for metric in ("ECE@5", "Brier@1"):
+        with pytest.raises(ConfigError, match="of which 0 is best"):
+            longtail.scorer(metric)

@@ -20,6 +20,7 @@ from longtail.metrics import BootstrapOptions, MetricOptions
 from longtail.propensity import Propensity
 from longtail.report import html_report, make_report, markdown_report, write_report
 from longtail.report.contents import changed_options
+from longtail.report.pictures import RELIABILITY, reliability_picture
 from tests.drawn import labels_of
 
 NASTY = '<script>alert("1")</script> & | pipes'
@@ -117,8 +118,32 @@ def test_a_card_of_a_record_without_a_title_is_known_by_its_number(report: dict[
 
 def test_no_label_of_a_picture_is_clipped(report: dict[str, Any]) -> None:
     labels = [*labels_of(html_report(report))]
-    assert {"R@5, per cent", "training texts", "labels, most frequent first"} <= {label.words for label in labels}
+    titles = {"R@5, per cent", "training texts", "labels, most frequent first", "score", "right, per cent"}
+    assert titles <= {label.words for label in labels}
     assert [label for label in labels if not label.inside] == []
+
+
+def test_the_picture_of_scores_shows_how_many_are_right_in_each_bin(report: dict[str, Any]) -> None:
+    bins, results = report["reliability"], report["results"]["metrics"]
+    n = sum(each["n"] for each in bins)
+    assert n == 5 * 61  # full lists
+    assert sum(each["n"] * each["right"] for each in bins) / n == pytest.approx(results["P@5"])
+    gaps = [each["n"] * abs(each["mean_score"] - each["right"]) for each in bins]
+    assert sum(gaps) / n == pytest.approx(results["ECE@5"])
+    picture = reliability_picture([dict(low=0.2, high=0.4, n=1_000_000, mean_score=0.25, right=0.5)])
+    frame = RELIABILITY
+    x, y = frame.left + 0.25 * (frame.end - frame.left), (frame.top + frame.floor) / 2
+    assert f'cx="{x:.1f}" cy="{y:.1f}"' in picture
+    labels = [*labels_of(picture)]
+    assert "labels by score, at most 1,000,000" in {label.words for label in labels}
+    assert [label for label in labels if not label.inside] == []
+
+
+def test_scores_that_are_no_probabilities_have_no_picture(report: dict[str, Any]) -> None:
+    without = report | {"reliability": []}
+    assert "Scores as probabilities" not in html_report(without)
+    assert "Right by score" not in markdown_report(without)
+    assert "Right by score" in markdown_report(report)
 
 
 def test_the_page_is_one_well_formed_file(report: dict[str, Any]) -> None:
@@ -129,7 +154,16 @@ def test_the_page_is_one_well_formed_file(report: dict[str, Any]) -> None:
     assert "svg" in page.tags
     shown = " ".join(page.texts)
     assert NASTY in shown
-    for part in ("Results", "Frequent and rare labels", "Texts that are new", "Data", "Labels", "Some texts", "Model"):
+    for part in (
+        "Results",
+        "Frequent and rare labels",
+        "Texts that are new",
+        "Scores as probabilities",
+        "Data",
+        "Labels",
+        "Some texts",
+        "Model",
+    ):
         assert part in page.texts
     assert "url(" not in shown
     assert "prefers-color-scheme: dark" in shown

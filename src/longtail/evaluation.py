@@ -31,6 +31,8 @@ from longtail.types import LabelMatrix, TopK
 DEV = "dev"
 SHOWN = 5
 """Labels per text that reports show; at least as many are predicted."""
+CUT = 20
+"""Labels per text that are predicted at least where a threshold cuts the lists."""
 
 
 class LabelScore(NamedTuple):
@@ -157,7 +159,7 @@ def evaluate_model(
 
 def list_length(options: MetricOptions) -> int:
     """Return how many labels per text are predicted for these metrics."""
-    return max(*options.at, SHOWN)
+    return max(*options.at, SHOWN if options.threshold is None else CUT)
 
 
 def timed_top_k(

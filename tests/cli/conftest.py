@@ -15,7 +15,12 @@ import pytest
 from longtail.cli.lines import LINES
 from longtail.cli.main import main
 from longtail.data.dataset import Dataset
+from longtail.data.load import load_dataset
 from longtail.data.write import write_dataset
+from longtail.evaluation import truth_for
+from longtail.methods import load_model
+from longtail.scores.calibrate import fit_calibration
+from longtail.scores.chain import Chain
 
 
 class Ran(NamedTuple):
@@ -82,6 +87,17 @@ def model(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
     """A model trained on it."""
     folder = tmp_path_factory.mktemp("model") / "m"
     assert main(["train", str(data), "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory, model: Path, data: Path) -> Path:
+    """The same model with calibrated scores."""
+    tagger, test = load_model(model), load_dataset(data).test
+    truth, _ = truth_for(tagger.vocabulary_, test)
+    tagger.chain_ = Chain((*tagger.chain_.steps, fit_calibration(tagger.top_k(test, 8), truth)))
+    folder = tmp_path_factory.mktemp("calibrated") / "m"
+    tagger.save(folder)
     return folder
 
 

@@ -50,9 +50,31 @@ def test_tables_show_bands_and_intervals(longtail: Run, model: Path, data: Path)
     assert ran.code == 0
     assert "linear on tiny, dev: 60 texts" in ran.out
     assert "P@k: right among the first k" in ran.out
+    assert "ECE@k: scores off the share right, 0 is best" in ran.out
+    assert "Brier@k: squared error of scores" in ran.out
     assert "torso, 11 to 100" in ran.out
     assert "–" in ran.out
-    assert "micro-F1 at the threshold" in ran.out
+    assert "score ≥ 0.5" in ran.out
+    for name in ("micro-F1: over all pairs", "micro-P: of the suggested", "micro-R: of the true", "macro-F1: mean"):
+        assert name in ran.out
+
+
+def test_the_best_threshold_is_that_of_the_calibrated_model(longtail: Run, calibrated: Path, data: Path) -> None:
+    opened = load_model(calibrated)
+    lowest, dev = opened.chain_.lowest_score("auto"), load_dataset(data).dev
+    found = longtail("evaluate", calibrated, data, "--threshold", "auto", "--json").json
+    assert found["threshold"] == lowest
+    suggested = [{each.id for each in labels} for labels in opened.predict(dev, 20, threshold="auto")]
+    true = [set(dev.label_names(row)) for row in range(len(dev))]
+    right, n = sum(len(a & b) for a, b in zip(suggested, true, strict=True)), sum(map(len, suggested))
+    assert found["metrics"]["micro-P"] == pytest.approx(right / n)
+    assert found["metrics"]["micro-R"] == pytest.approx(right / sum(map(len, true)))
+    assert found["metrics"]["micro-F1"] == pytest.approx(2 * right / (n + sum(map(len, true))))
+
+
+def test_a_threshold_cuts_lists_longer_than_those_that_are_shown(longtail: Run, model: Path, data: Path) -> None:
+    found = longtail("evaluate", model, data, "--threshold", "0", "--at", "1", "--json").json
+    assert found["metrics"]["micro-R"] == 1.0  # of eight labels, each list has all
 
 
 def test_labels_are_matched_by_id_and_unknown_ones_are_missed(longtail: Run, model: Path, tmp_path: Path) -> None:
@@ -112,3 +134,10 @@ def test_a_report_is_written(longtail: Run, model: Path, data: Path, tmp_path: P
     written = json.loads((tmp_path / "report" / "report.json").read_text())
     assert written["results"]["metrics"] == ran.json["metrics"]
     assert written["data"]["split"] == "test"
+
+
+def test_a_report_shows_the_threshold(longtail: Run, model: Path, data: Path, tmp_path: Path) -> None:
+    assert longtail("evaluate", model, data, "--threshold", "0.4", "--report", tmp_path / "r").code == 0
+    for file in ("report.html", "report.md"):
+        assert "score ≥ 0.4" in (tmp_path / "r" / file).read_text()
+        assert "micro-P: of the suggested pairs, right" in (tmp_path / "r" / file).read_text()

@@ -143,6 +143,22 @@ def test_labels_below_the_threshold_are_left_out(longtail: Run, model: Path) -> 
     assert some == everything[:3]
 
 
+def test_the_best_threshold_needs_calibrated_scores(longtail: Run, calibrated: Path, model: Path) -> None:
+    words = ["-t", words_of(6), "-k", 8]
+    lowest = load_model(calibrated).chain_.lowest_score("auto")
+    everything = longtail("predict", calibrated, *words).lines[0]["labels"]
+    some = longtail("predict", calibrated, *words, "--threshold", "auto").lines[0]["labels"]
+    assert some == [label for label in everything if label["score"] >= round(lowest, 6)]
+    assert 0 < len(some) < len(everything)
+    for path, threshold, error in (
+        (model, "auto", "needs a model with calibrated scores"),
+        (model, "half", "--threshold must be a number or auto, got 'half'"),
+    ):
+        ran = longtail("predict", path, *words, "--threshold", threshold)
+        assert (ran.code, ran.out) == (2, "")
+        assert error in ran.err
+
+
 def test_more_labels_than_there_are_give_as_many_as_there_are(longtail: Run, model: Path) -> None:
     ran = longtail("predict", model, "-t", "word1a", "-k", 1000)
     assert ran.code == 0

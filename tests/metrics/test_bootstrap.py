@@ -13,7 +13,9 @@ from longtail.errors import ConfigError
 from longtail.metrics import BootstrapOptions, Interval, MetricOptions, evaluate, intervals
 from longtail.metrics.by_label import LabelCounts
 from longtail.metrics.by_text import text_sums
+from longtail.metrics.calibration import CalibrationErrors
 from longtail.metrics.hits import judge
+from longtail.metrics.names import ERRORS
 from longtail.types import LabelMatrix, TopK
 
 OPTIONS = MetricOptions(at=(1, 3), threshold=0.4)
@@ -50,12 +52,14 @@ def test_a_text_of_weight_two_counts_as_two_texts(weights: list[int]) -> None:
     expected = evaluate(repeated, case.truth.take(rows), case.train_counts, case.n_train_texts, OPTIONS)
     tables = {"all": expected.values, **expected.bands}
     counts = LabelCounts(judged, OPTIONS)
-    found = [(s.band, s.name, s.above @ weights, s.below @ weights) for s in text_sums(judged, OPTIONS)]
-    values = counts.values(np.array(weights, float)[:, None])[:, 0]
-    by_label = [(band, name, value, 1.0) for (band, name), value in zip(counts.names, values, strict=True)]
-    for band, name, above, below in found + by_label:
-        if band in tables:
-            assert above / below == pytest.approx(tables[band][name]), (band, name)
+    errors = CalibrationErrors(judged, OPTIONS)
+    sums = [(s.band, s.name, s.above @ weights, s.below @ weights) for s in text_sums(judged, OPTIONS)]
+    found = {(band, name): above / below for band, name, above, below in sums if below}
+    for part in (counts, errors):
+        values = part.values(np.array(weights, float)[:, None])[:, 0]
+        found |= {key: value for key, value in zip(part.names, values, strict=True) if not math.isnan(value)}
+    expected_of = {(band, name): value for band, table in tables.items() for name, value in table.items()}
+    assert {key: value for key, value in found.items() if key[0] in tables} == pytest.approx(expected_of)
 
 
 def test_intervals_stand_around_the_values_of_evaluate() -> None:
@@ -95,10 +99,10 @@ def test_a_plain_loop_over_resampled_texts_gives_the_same_interval() -> None:
         for rows in drawn
     ]
     found = intervals(predicted, *case, OPTIONS, options).values
-    for name in ("P@3", "nDCG@3", "PSP@3", "PSnDCG@1", "micro-F1"):
+    for name in ("P@3", "nDCG@3", "PSP@3", "PSnDCG@1", "micro-F1", "micro-P", "Brier@3"):
         low, high = np.quantile([values[name] for values in resampled], [0.1, 0.9])
         assert (found[name].low, found[name].high) == pytest.approx((low, high), abs=1e-9), name
-    for name in ("coverage@3", "macro-F1@3", "macro-F1"):
+    for name in ("coverage@3", "macro-F1@3", "macro-F1", "ECE@1", "ECE@3"):
         values = np.array([values[name] for values in resampled])
         low, high = np.quantile(values - values.mean() + found[name].value, [0.1, 0.9])
         assert (found[name].low, found[name].high) == pytest.approx((low, high), abs=1e-5), name
@@ -137,7 +141,7 @@ def test_a_better_system_differs_and_the_sign_says_which() -> None:
     good, bad = guess(case, 0.6, seed=1), guess(case, 0.1, seed=2)
     forth, back = intervals(good, *case, OPTIONS, minus=bad), intervals(bad, *case, OPTIONS, minus=good)
     for name, interval in forth.values.items():
-        if not name.startswith("coverage"):  # both cover most of the thirty labels
+        if not name.startswith(("coverage", *ERRORS)):  # both cover most of the thirty labels
             assert interval.value > 0
             assert interval.excludes_zero, name
         reverse = back.values[name]
@@ -154,6 +158,16 @@ def test_pairing_narrows_the_interval_of_systems_that_fail_on_the_same_texts() -
     alone = intervals(one, *case, OPTIONS).values["P@3"]
     apart = intervals(one, *case, OPTIONS, minus=other).values["P@3"]
     assert apart.high - apart.low < 0.5 * (alone.high - alone.low)
+
+
+def test_what_one_of_two_systems_cannot_be_measured_by_has_no_difference() -> None:
+    case = case_of(60)
+    shares = guess(case, 0.4, seed=1)
+    votes = TopK(shares.labels, 2 * shares.scores)
+    alone, differences = intervals(votes, *case, OPTIONS), intervals(shares, *case, OPTIONS, minus=votes)
+    assert alone.values.keys() == differences.values.keys() == evaluate(votes, *case, OPTIONS).values.keys()
+    assert not [name for name in alone.values if name.startswith(ERRORS)]
+    assert differences.values["P@1"] == Interval(0.0, 0.0, 0.0)
 
 
 def test_a_band_with_a_single_text_has_an_interval() -> None:

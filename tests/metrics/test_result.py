@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, ndcg_score
+from sklearn.metrics import brier_score_loss, f1_score, ndcg_score
 
 from longtail.errors import ConfigError, DataError
 from longtail.metrics import BANDS, MetricOptions, evaluate
@@ -103,11 +103,27 @@ def slow_metrics(case: Case, at: tuple[int, ...], threshold: float, band: str | 
         true_labels = set().union(*(true for _, true in counted))
         hit_labels = set().union(*(set(ranked[:k]) & true for ranked, true in counted))
         result[f"coverage@{k}"] = len(hit_labels) / len(true_labels)
+        places = [
+            (s, (x in true))
+            for ranked, scores, true in texts
+            for x, s in zip(ranked[:k], scores, strict=False)
+            if inside(x)
+        ]
+        if places:
+            bins = [[(s, y) for s, y in places if b <= 15 * s < b + 1 or (b == 14 and s == 1)] for b in range(15)]
+            assert sum(map(len, bins)) == len(places)
+            gaps = [abs(mean([s for s, _ in each]) - mean([y for _, y in each])) * len(each) for each in bins if each]
+            result[f"ECE@{k}"] = sum(gaps) / len(places)
+            result[f"Brier@{k}"] = mean([(s - y) ** 2 for s, y in places])
     for suffix, predicted in sets.items():
         chosen = [{x for x in labels if inside(x)} for labels in predicted]
         trues = [true for _, _, true in texts]
         right = sum(len(a & b) for a, b in zip(chosen, trues, strict=True))
-        result[f"micro-F1{suffix}"] = 2 * right / (sum(map(len, chosen)) + sum(map(len, trues)))
+        n_chosen, n_true = sum(map(len, chosen)), sum(map(len, trues))
+        result[f"micro-F1{suffix}"] = 2 * right / (n_chosen + n_true)
+        if not suffix:
+            result |= {"micro-P": right / n_chosen} if n_chosen else {}
+            result["micro-R"] = right / n_true
         f1 = []
         for label in set().union(*chosen, *trues):
             tp = sum(label in a and label in b for a, b in zip(chosen, trues, strict=True))
@@ -265,6 +281,37 @@ def test_more_columns_than_the_largest_k_do_not_matter() -> None:
     case = big_case()
     short = case._replace(predicted=case.predicted.first(5))
     assert evaluate(*case, MetricOptions(at=(1, 5))) == evaluate(*short, MetricOptions(at=(1, 5)))
+
+
+def test_calibration_is_measured_over_the_filled_places_of_all_texts() -> None:
+    scores = np.array([[0.95, 0.30], [0.95, -np.inf]], np.float32)
+    predicted = TopK(np.array([[0, 1], [2, NO_LABEL]], np.int32), scores)
+    found = evaluate(predicted, LabelMatrix.from_lists([{0}, {1}], 3), np.ones(3, int), 10, MetricOptions(at=(1, 2)))
+    assert found.values["ECE@1"] == pytest.approx(0.95 - 1 / 2)
+    assert found.values["ECE@2"] == pytest.approx((2 * (0.95 - 1 / 2) + 0.30) / 3)
+    assert found.values["Brier@2"] == pytest.approx((0.05**2 + 0.30**2 + 0.95**2) / 3)
+
+
+def test_the_brier_score_is_that_of_scikit_learn() -> None:
+    case = big_case()
+    right = [label in set(case.truth[i]) for i, row in enumerate(case.predicted.labels[:, :7]) for label in row]
+    found = evaluate(*case, MetricOptions(at=AT)).values["Brier@7"]
+    assert found == pytest.approx(brier_score_loss(right, case.predicted.scores[:, :7].ravel()), abs=1e-6)
+
+
+@pytest.mark.parametrize("scores", [[1.5, 1.0], [0.5, -0.1], [-2.0, -3.0]])
+def test_scores_that_are_no_probabilities_have_no_calibration(scores: list[float]) -> None:
+    predicted = TopK(np.array([[0, 1]], np.int32), np.array([scores], np.float32))
+    found = evaluate(predicted, LabelMatrix.from_lists([{0}], 2), np.ones(2, int), 10, MetricOptions(at=(2,)))
+    assert found.values["P@2"] == 0.5
+    assert not {"ECE@2", "Brier@2"} & found.values.keys()
+
+
+def test_what_nothing_predicted_has_no_precision() -> None:
+    found = evaluate(topk_of([[0]]), LabelMatrix.from_lists([{0}], 1), np.ones(1, int), 10, MetricOptions(threshold=2))
+    assert "micro-P" not in found.values
+    assert found.values["micro-R"] == found.values["micro-F1"] == 0.0
+    assert found.plain()["threshold"] == 2.0
 
 
 def test_both_settings_are_reported_where_sources_disagree() -> None:

@@ -6,7 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from longtail.cli.flags import DataFlags, Model, PrecisionName, RunFlags, TailWeight, Verify, option, with_flags
+from longtail.cli.flags import (
+    DataFlags,
+    Model,
+    PrecisionName,
+    RunFlags,
+    TailWeight,
+    Verify,
+    option,
+    threshold_of,
+    with_flags,
+)
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 from longtail.units import in_seconds
@@ -22,7 +32,12 @@ DropSeen = Annotated[
     option("Also measure without the texts that occur word for word in the train part of DATA.", "DATA", "--drop-seen"),
 ]
 ScoreThreshold = Annotated[
-    float | None, option("Also give micro- and macro-F1 of the labels that score as much.", "SCORE")
+    str | None,
+    option(
+        "Also give micro-F1, its precision and recall, and macro-F1 of the labels that score as much; auto is the "
+        "threshold that longtail predict knows by this name.",
+        "SCORE",
+    ),
 ]
 Constants = Annotated[
     list[str] | None,
@@ -60,7 +75,8 @@ def evaluate(
     if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")
     constants = [_constants(pair) for pair in propensity] if propensity else None
-    metrics = MetricOptions.of({"at": list_lengths(at), "threshold": threshold, "propensities": constants})
+    lowest = tagger.chain_.lowest_score(threshold_of(threshold))
+    metrics = MetricOptions.of({"at": list_lengths(at), "threshold": lowest, "propensities": constants})
     seen = None
     if drop_seen is not None:
         other = dataset if drop_seen == data.data else replace(data, data=drop_seen).load(tagger, screen.progress)
@@ -105,7 +121,7 @@ def _constants(pair: str) -> dict[str, float]:
 
 def _show(screen: Screen, report: dict[str, Any], predict_s: float) -> None:
     """Print the tables of a report."""
-    from longtail.report.tables import band_table, list_lengths, new_table, overall_table
+    from longtail.report.tables import band_table, list_lengths, new_table, overall_table, threshold_table
 
     results, data = report["results"], report["data"]
     per_text = 1000 * predict_s / max(data["n_texts"], 1)
@@ -117,9 +133,6 @@ def _show(screen: Screen, report: dict[str, Any], predict_s: float) -> None:
     roomy = len(list_lengths(results)) * (2 if "intervals" in results else 1) < 8
     screen.table(overall_table(results, explained=roomy))
     screen.table(band_table(results, intervals=False))
-    new = new_table(results)
-    if new is not None:
-        screen.table(new)
-    if "micro-F1" in results["metrics"]:
-        values = (f"{name} at the threshold {100 * results['metrics'][name]:.1f}" for name in ("micro-F1", "macro-F1"))
-        screen.console.print(", ".join(values))
+    for table in (threshold_table(results), new_table(results)):
+        if table is not None:
+            screen.table(table)

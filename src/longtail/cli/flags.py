@@ -17,12 +17,13 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, cached_property, partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_type_hints
 
 import typer
 
 from longtail.cli.lines import LINES
 from longtail.cli.screen import Screen
+from longtail.errors import ConfigError
 from longtail.run.processes import is_main_process
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ TailWeight = Annotated[
         "weights as PSP@k does; by default the model's own option.",
         "T",
         "--tail-weight",
+    ),
+]
+Threshold = Annotated[
+    str | None,
+    option(
+        "Leave out labels that score less; auto, for models with calibrated scores, is the best for micro-F1.", "SCORE"
     ),
 ]
 TrainSplit = Annotated[str, option("The part of the data to train on.", "NAME", "--split")]
@@ -224,6 +231,16 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return expanded
+
+
+def threshold_of(text: str | None) -> float | Literal["auto"] | None:
+    """Return the value of --threshold."""
+    if text is None or text == "auto":
+        return cast(Literal["auto"] | None, text)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"--threshold must be a number or auto, got '{text}'") from error
 
 
 def in_flags(text: str) -> str:

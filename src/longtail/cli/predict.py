@@ -17,9 +17,11 @@ from longtail.cli.flags import (
     RunFlags,
     TailWeight,
     TextColumn,
+    Threshold,
     Verify,
     data_option,
     option,
+    threshold_of,
     with_flags,
 )
 from longtail.cli.screen import Screen
@@ -48,7 +50,6 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
-Threshold = Annotated[float | None, option("Leave out labels that score less.", "SCORE")]
 Allow = Annotated[
     list[str] | None,
     option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
@@ -113,7 +114,7 @@ def predict(
             suggestions = tagger.predict(
                 batch,
                 k,
-                threshold=threshold,
+                threshold=threshold_of(threshold),
                 tail_weight=tail_weight,
                 allow=allow or None,
                 deny=deny or None,

@@ -181,9 +181,9 @@ class Stack(Method):
         return total
 
     def describe(self) -> dict[str, Any]:
-        """Return the facts of the members."""
-        names = (member.method for member in self.options.members)
-        return {"members": [{"method": n, **m.describe()} for n, m in zip(names, self.members_, strict=True)]}
+        """Return the facts of all members: of their trees of labels (`members`) and of their networks."""
+        facts = [member.describe() for member in self.members_]
+        return {key: [one for each in facts for one in each.get(key, ())] for key in ("members", "networks")}
 
 
 def _run_for(member: Method, run: Run) -> Run:

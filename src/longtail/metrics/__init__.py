@@ -11,15 +11,20 @@ With hits_k = |top_k ∩ Y| for a text with the true labels Y:
     micro-F1@k  2 hits / (predicted + true) over all pairs of text and label; the predicted set is the top k
     macro-F1@k  mean of the labels' F1, over the labels with a true or a predicted text
     micro-F1, macro-F1   the same for the labels of the list that score at least `threshold`, when one is given
+    micro-P, micro-R     hits / predicted and hits / true, the two sides of that micro-F1
+    ECE@k       expected calibration error: of the labels in a bin of scores, |mean score − share of right ones|, mean
+                over 15 bins of equal width, weighted by their labels; all texts together
+    Brier@k     mean (score − 1 if right, score − 0 if wrong)² over the same labels
 
-All are fractions in 0..1. P and F1 divide by k even if a list is shorter. Only in micro-F1 and macro-F1, which count
-per label, an empty place is no prediction. Texts without true labels are left out of all metrics and counted
-separately. Labels that no training text has stay in Y and count as missed.
+All are fractions in 0..1. P and F1 divide by k even if a list is shorter. Only in the metrics that count per label,
+from micro-F1@k on, an empty place is no prediction. What cannot be measured is absent: ECE and Brier where a score is
+outside of 0..1, and micro-P, ECE and Brier where nothing is predicted. Texts without true labels are left out of all
+metrics and counted separately. Labels that no training text has stay in Y and count as missed.
 
 Bands are head (labels with more than 100 training texts), torso (11–100), tail (1–10) and unseen (0). A metric of a
 band counts only its labels in Y and its hits, at their ranks in the whole list. Means are over the texts with a label
-of the band in Y; coverage, micro- and macro-F1 use the band's predictions on all texts. A band without true labels is
-absent.
+of the band in Y; coverage, micro- and macro-F1, ECE and Brier use the band's predictions on all texts. A band without
+true labels is absent.
 
 The truth stays sparse and a hit is a (text, place, label) triple, so no array of size n_texts × n_labels is made.
 """

@@ -1,4 +1,4 @@
-"""The metrics that are a ratio of two sums over texts: all but coverage and macro-F1.
+"""The metrics that are a ratio of two sums over texts: all but coverage, macro-F1 and ECE.
 
 For every metric and band, each text adds something to the numerator (`above`) and to the denominator (`below`); a mean
 adds 1 to the denominator. The bootstrap, which weights texts, needs nothing else.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.metrics.calibration import Scored, scored_places
 from longtail.metrics.hits import BandHits, Cut, Judged, cuts
 from longtail.metrics.names import MetricOptions
 from longtail.propensity import inverse_propensity
@@ -31,8 +32,9 @@ class TextSums(NamedTuple):
 def text_sums(judged: Judged, options: MetricOptions) -> Iterator[TextSums]:
     """Yield every metric of every band, one at a time, so that a caller can drop what it has summed."""
     weights = [inverse_propensity(judged.train_counts, judged.n_train_texts, p) for p in options.constants()]
-    sets = cuts(judged, options)
+    sets, places = cuts(judged, options), scored_places(judged, max(options.at))
     for part in judged.bands():
+        scored = places.take(judged.in_band(places.label, part.band))
         counted = (part.n_true > 0).astype(np.float64)
         for k in options.at:
             for name, above in _means(part, k):
@@ -40,9 +42,10 @@ def text_sums(judged: Judged, options: MetricOptions) -> Iterator[TextSums]:
             for weight, suffix in zip(weights, options.propensity_suffixes(), strict=True):
                 for name, above, below in _weighted(part, k, weight):
                     yield TextSums(part.band, f"{name}@{k}{suffix}", above, below)
+            yield _brier(part, k, scored)
         in_band = judged.in_band(judged.labels, part.band)  # (n_texts, width)
         for cut in sets:
-            yield _micro_f1(part, cut, in_band)
+            yield from _micro(part, cut, in_band)
 
 
 def _means(part: BandHits, k: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
@@ -71,10 +74,20 @@ def _weighted(
     )
 
 
-def _micro_f1(part: BandHits, cut: Cut, in_band: NDArray[np.bool_]) -> TextSums:
+def _brier(part: BandHits, k: int, scored: Scored) -> TextSums:
+    near = scored.take(scored.place < k)
+    distance = _per_text(part, near.text, (near.score - near.right) ** 2)
+    return TextSums(part.band, f"Brier@{k}", distance, _per_text(part, near.text))
+
+
+def _micro(part: BandHits, cut: Cut, in_band: NDArray[np.bool_]) -> Iterator[TextSums]:
     hits = _per_text(part, part.hit_text[cut.predicted[part.hit_text, part.hit_place]])
-    predicted = np.count_nonzero(cut.predicted & in_band, axis=1)
-    return TextSums(part.band, f"micro-F1{cut.suffix}", 2.0 * hits, (predicted + part.n_true).astype(np.float64))
+    predicted = np.count_nonzero(cut.predicted & in_band, axis=1).astype(np.float64)
+    true = part.n_true.astype(np.float64)
+    yield TextSums(part.band, f"micro-F1{cut.suffix}", 2.0 * hits, predicted + true)
+    if not cut.suffix:
+        yield TextSums(part.band, "micro-P", hits, predicted)
+        yield TextSums(part.band, "micro-R", hits, true)
 
 
 def _per_text(

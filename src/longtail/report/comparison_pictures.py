@@ -21,6 +21,7 @@ from longtail.report.pictures import (
     line,
     log_scale,
     per_cent_axis,
+    point,
     row_axis,
     row_text,
     svg,
@@ -34,8 +35,10 @@ N_COLOURS = 8
 TITLES = {"train_s": "training, s", "ms_per_text": "ms per text"}
 LONGEST_NAME = 18
 LINE_HEIGHT = 14
+DOT = 5
+"""The radius of a point."""
 POINT = 6
-"""The radius of a point, and its distance to its name."""
+"""The room that a point takes, and its distance to its name."""
 
 
 def cost_picture(runs: Sequence[dict[str, Any]], cost: str, metric: str) -> str:
@@ -60,7 +63,7 @@ def cost_picture(runs: Sequence[dict[str, Any]], cost: str, metric: str) -> str:
     taken: list[tuple[float, float, float]] = []
     for run, interval, (at, height) in zip(runs, intervals, points, strict=True):
         elements.append(line(f"whisker w{run['colour']}", at, at, y(interval["low"]), y(interval["high"])))
-        elements.append(_point(run["colour"], at, height))
+        elements.append(point(f"m{run['colour']}", at, height, DOT))
         drawn = (height, *range(int(y(interval["high"])), int(y(interval["low"])), LINE_HEIGHT // 2))
         taken += [(at - POINT, at + POINT, place) for place in drawn]
     elements += _names([run["name"] for run in runs], points, taken, frame)
@@ -92,15 +95,11 @@ def gain_picture(runs: Sequence[dict[str, Any]], metric: str, anchor: str) -> st
         elements += row_text(top, run["name"], gain_text(one))
         elements.append(line("zero", x(0), x(0), top + ROW.top - 2, top + ROW.height - ROW.bottom + 2))
         elements.append(line(f"whisker w{run['colour']}", x(one.low), x(one.high), middle, middle))
-        elements.append(_point(run["colour"], x(one.value), middle))
+        elements.append(point(f"m{run['colour']}", x(one.value), middle, DOT))
     floor = len(runs) * ROW.height
     ticks = {x(100 * tick): f"{100 * tick:+g}" if tick else "0" for tick in _round_ticks(-most / 100, most / 100)}
     axis = row_axis(floor, ticks, f"gain over {anchor}, per cent")
     return svg(WIDTH, floor + AXIS, f"Gain in {metric} over {anchor}", [*elements, *axis])
-
-
-def _point(colour: int, x: float, y: float) -> str:
-    return f'<circle class="m{colour}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
 
 
 def _names(

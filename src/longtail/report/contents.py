@@ -2,6 +2,7 @@
 
 report["results"]      metrics over all labels and by band, as fractions, with intervals
 report["data"]         counts of the training and of the evaluated texts, and the label-frequency curve
+report["reliability"]  how many labels are right by their score, in bins; none where scores are not in 0..1
 report["labels"]       the labels with the best and the worst F1
 report["texts"]        a sample with suggested and true labels
 report["model"]        method, options, seed, members, size
@@ -23,6 +24,10 @@ from numpy.typing import NDArray
 from longtail.data.dataset import TEXT
 from longtail.evaluation import SHOWN, Evaluation, LabelScore
 from longtail.methods.base import Method
+from longtail.metrics import MetricOptions
+from longtail.metrics.calibration import reliability
+from longtail.metrics.hits import judge
+from longtail.report.tables import main_length
 from longtail.run.local import available_cores
 from longtail.types import NO_LABEL
 
@@ -47,12 +52,14 @@ def make_report(model: Method, evaluation: Evaluation, data: str, split: str, pa
         split: The name of the evaluated part.
         path: The folder of the model, if it is saved.
     """
+    results = evaluation.plain()
     return {
         "title": f"{model.name} on {data}, {split}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": _model(model, path),
         "data": {"name": data, "split": split} | _data(model, evaluation),
-        "results": evaluation.plain(),
+        "results": results,
+        "reliability": _reliability(evaluation, main_length(results)),
         "labels": _labels(evaluation),
         "texts": [*_texts(evaluation)],
         "environment": environment(),
@@ -126,6 +133,13 @@ def _curve(train_counts: NDArray[np.int64]) -> list[list[int]]:
     ordered = np.sort(train_counts)[::-1]
     ranks = np.unique(np.geomspace(1, len(ordered), CURVE_POINTS).round().astype(np.int64))
     return [[int(rank), int(ordered[rank - 1])] for rank in ranks]
+
+
+def _reliability(evaluation: Evaluation, k: int) -> list[dict[str, Any]]:
+    """Return the bins of the scores of the first `k` labels, lowest first."""
+    counts, n_train_texts = evaluation.train_counts, evaluation.n_train_texts
+    judged = judge(evaluation.predicted, evaluation.truth, counts, n_train_texts, MetricOptions(at=(k,)))
+    return [each._asdict() for each in reliability(judged, k)]
 
 
 def _labels(evaluation: Evaluation) -> dict[str, Any]:

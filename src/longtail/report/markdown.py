@@ -9,10 +9,13 @@ from longtail.report.tables import (
     band_table,
     count_table,
     label_table,
+    main_length,
     model_table,
     new_table,
     overall_table,
     published_table,
+    reliability_table,
+    threshold_table,
 )
 from longtail.tables import Table, escape_markdown, markdown_lines
 
@@ -31,9 +34,12 @@ def markdown_report(report: dict[str, Any]) -> str:
         *(_section("Beside the published figures", published_table(report)) if report.get("published") else ()),
         *_section("By how often a label was seen in training", band_table(results)),
     ]
-    new = new_table(results)
-    if new is not None:
-        lines += _section("Texts that are new", new)
+    for title, table in (("Above a threshold", threshold_table(results)), ("Texts that are new", new_table(results))):
+        if table is not None:
+            lines += _section(title, table)
+    if report["reliability"]:
+        title = f"Right by score, of the first {main_length(results)} suggestions"
+        lines += _section(title, reliability_table(report["reliability"]))
     lines += _section("Data", count_table(report["data"]))
     if labels["best"]:
         order = f"by F1 of the first {labels['among_first']} suggestions"

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from longtail.report.html import document, figures_html, section, table_html
-from longtail.report.pictures import band_picture, frequency_picture
+from longtail.report.pictures import band_picture, frequency_picture, reliability_picture
 from longtail.report.tables import (
     band_table,
     count_table,
@@ -19,6 +19,7 @@ from longtail.report.tables import (
     overall_table,
     percent,
     published_table,
+    threshold_table,
 )
 from longtail.tables import Table
 
@@ -35,9 +36,10 @@ def html_report(report: dict[str, Any]) -> str:
     caption = (
         f"Of the true labels, found among the first {k} suggestions (R@{k}), by how many training texts a label has."
     )
+    figures = filter(None, (overall_table(results), threshold_table(results)))
     sections = [
         _tiles(results, k),
-        section("Results", table_html(overall_table(results)), note),
+        section("Results", "".join(map(table_html, figures)), note),
         section(
             "Frequent and rare labels",
             figures_html([(band_picture(results), caption)]) + table_html(band_table(results)),
@@ -52,6 +54,13 @@ def html_report(report: dict[str, Any]) -> str:
     if new is not None:
         note = "A text that occurs word for word in training is easy; this is what is left without."
         sections.append(section("Texts that are new", table_html(new), note))
+    if report["reliability"]:
+        caption = (
+            f"Of the first {k} suggestions with such a score, so many are right; bars show how many there are. Where "
+            "scores are probabilities, the curve follows the dashed line."
+        )
+        figure = figures_html([(reliability_picture(report["reliability"]), caption)])
+        sections.append(section("Scores as probabilities", figure))
     sections.append(
         section(
             "Data",

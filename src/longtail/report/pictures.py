@@ -1,7 +1,8 @@
 """The pictures of a report as SVG, drawn by hand so that a page needs no library; colours come from its style.
 
-frequency_picture  training texts of each label by rank, both axes logarithmic, head, torso and tail shaded
-band_picture       how many of the true labels are found, by band, with intervals
+frequency_picture    training texts of each label by rank, both axes logarithmic, head, torso and tail shaded
+band_picture         how many of the true labels are found, by band, with intervals
+reliability_picture  how many labels are right by their score, and how many have such a score
 
 All are as wide as a phone, so that their letters keep their size there; a wide page puts several side by side. A row of
 a chart has its name and its figures in one line and what is drawn below it.
@@ -63,6 +64,9 @@ WIDTH = 320
 CHARACTER = 7.4
 """An estimate of the width of a letter, on the safe side."""
 FREQUENCY = Frame(WIDTH, 240, 64, 14, 26, 44)
+RELIABILITY = Frame(WIDTH, 300, 46, 14, 62, 44)
+BARS_HEIGHT = 30
+"""Of the bars above the plot of reliability."""
 ROW = Frame(WIDTH, 38, 10, 10, 20, 8)
 """One row of a chart: a line of text, and a bar below it."""
 
@@ -100,6 +104,31 @@ def band_picture(results: dict[str, Any]) -> str:
         elements += bar(number * ROW.height, band, value, interval, kind=f"bar {band}")
     floor = len(rows) * ROW.height
     return svg(WIDTH, floor + AXIS, f"{name} by band", [*elements, *per_cent_axis(floor, name)])
+
+
+def reliability_picture(bins: Sequence[Mapping[str, Any]]) -> str:
+    """Draw the share of right labels against the score, bin by bin, with the number of labels in bars above it."""
+    frame, most = RELIABILITY, max(each["n"] for each in bins)
+
+    def x(score: float) -> float:
+        return frame.left + (frame.end - frame.left) * score
+
+    def y(share: float) -> float:
+        return frame.floor - (frame.floor - frame.top) * share
+
+    elements = [text(frame.left, 14, f"labels by score, at most {most:,}")]
+    for each in bins:
+        width, height = x(each["high"]) - x(each["low"]) - 1, round(BARS_HEIGHT * each["n"] / most, 1)
+        elements.append(box("bar", x(each["low"]), frame.top - 8 - height, width, height))
+    quarters = [place / 4 for place in range(5)]
+    ticks = {x(place): f"{place:g}" for place in quarters}, {y(place): f"{100 * place:g}" for place in quarters}
+    elements += frame.axes(ticks[0], ticks[1], ("score", "right, per cent"))
+    elements.append(line("zero", x(0), x(1), y(0), y(1)))
+    points = [(x(each["mean_score"]), y(each["right"])) for each in bins]
+    curve = " ".join(f"{at:.1f},{height:.1f}" for at, height in points)
+    elements.append(f'<polyline class="curve" points="{curve}"/>')
+    elements += [point("m0", at, height, 4) for at, height in points]
+    return svg(frame.width, frame.height, "Share of right labels by score", elements)
 
 
 def bar(top: float, name: str, value: float, interval: Mapping[str, float] | None, *, kind: str) -> list[str]:
@@ -155,6 +184,11 @@ def text(x: float, y: float, content: str, anchor: str = "start", kind: str = ""
 def line(kind: str, x1: float, x2: float, y1: float, y2: float) -> str:
     """Draw a line."""
     return f'<line class="{kind}" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
+
+
+def point(kind: str, x: float, y: float, radius: int) -> str:
+    """Draw a point."""
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>'
 
 
 def box(kind: str, x: float, y: float, width: float, height: float, radius: int = 0) -> str:

@@ -17,7 +17,11 @@ FAMILIES = {
     "PSnDCG": "the same, the earlier the better",
     "coverage": "labels that are found at least once",
     "micro-F1": "over all pairs of text and label",
+    "micro-P": "of the suggested pairs, right",
+    "micro-R": "of the true pairs, suggested",
     "macro-F1": "mean of the labels' F1",
+    "ECE": "scores off the share right, 0 is best",
+    "Brier": "squared error of scores, 0 is best",
 }
 BAND_FAMILIES = ("P", "R", "nDCG", "F1", "PSP", "coverage")
 BAND_TITLES = {
@@ -92,6 +96,19 @@ def published_table(report: dict[str, Any]) -> Table:
     return Table(["", "here", "published"], rows)
 
 
+def threshold_table(results: dict[str, Any]) -> Table | None:
+    """Return the metrics of the labels that reach the threshold; None without one."""
+    if results["threshold"] is None:
+        return None
+    drawn = results.get("intervals", {}).get("metrics", {})
+    rows = [
+        [f"{name}: {FAMILIES[name]}", with_interval(value, drawn.get(name))]
+        for name, value in results["metrics"].items()
+        if "@" not in name
+    ]
+    return Table(["", f"score ≥ {results['threshold']:.3g}"], rows)
+
+
 def band_table(results: dict[str, Any], intervals: bool = True) -> Table:
     """Return the main metrics by how many training texts a label has."""
     k = main_length(results)
@@ -122,6 +139,15 @@ def new_table(results: dict[str, Any]) -> Table | None:
         for title, measured in (("all texts", results), ("without texts that occur word for word in training", new))
     ]
     return Table(["", "texts", *names], rows)
+
+
+def reliability_table(bins: list[dict[str, Any]]) -> Table:
+    """Return how many labels are right by their score."""
+    rows = [
+        [f"{each['low']:.2f}–{each['high']:.2f}", f"{each['n']:,}", f"{each['mean_score']:.3f}", percent(each["right"])]
+        for each in bins
+    ]
+    return Table(["score", "labels", "mean score", "right, per cent"], rows)
 
 
 def label_table(labels: list[dict[str, Any]]) -> Table:

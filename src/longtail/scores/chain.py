@@ -60,11 +60,13 @@ class Chain:
             denied = _entries("deny", deny) or ()
             steps = (Filter.of({"allow": _entries("allow", allow), "deny": denied}), *steps)
         if threshold is not None:
-            lowest = self._f1_threshold() if threshold == "auto" else float(threshold)
-            steps = (*steps, Threshold.of({"threshold": lowest}))
+            steps = (*steps, Threshold.of({"threshold": self.lowest_score(threshold)}))
         return Chain(steps)
 
-    def _f1_threshold(self) -> float:
+    def lowest_score(self, threshold: float | Literal["auto"] | None) -> float | None:
+        """Return a threshold as a number; `auto` is the one that the `calibrate` step knows."""
+        if threshold != "auto":
+            return None if threshold is None else float(threshold)
         thresholds = [step.f1_threshold for step in self.steps if isinstance(step, Calibrate)]
         if not thresholds:
             raise ConfigError("threshold 'auto' needs a model with calibrated scores, got one without; give a number")
