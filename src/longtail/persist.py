@@ -181,8 +181,7 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
 
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
-    path = Path(path)
-    link_target(path)  # raises before anything is trained
+    link_target(path := Path(path))  # raises before anything is trained
     try:
         if path.exists():
             names = {file.name for file in path.iterdir()} if path.is_dir() else {""}
