@@ -77,7 +77,7 @@ def whole(path: Path, *, parents: bool = False) -> Iterator[Path]:
         if is_stream(path):
             yield path
             return
-        final = path.resolve()
+        final = link_target(path)
         if parents:
             final.parent.mkdir(parents=True, exist_ok=True)
         _sweep(final)
@@ -90,6 +90,15 @@ def whole(path: Path, *, parents: bool = False) -> Iterator[Path]:
                 remove(temporary)
     except OSError as error:
         raise LongtailError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+
+
+def link_target(path: Path) -> Path:
+    """Return what a link names in the end, as a whole path; raise if links lead back to themselves."""
+    final = Path(os.path.realpath(path))
+    with suppress(OSError):  # of names that are too long: whoever opens it reports that
+        if final.is_symlink():
+            raise LongtailError(f"{path} must not be a link that leads back to itself; give another place")
+    return final
 
 
 def write_text(path: Path, text: str) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 
 from longtail.checksums import first_damaged, sha256
 from longtail.errors import LongtailError, ModelFormatError
-from longtail.files import FileLock, held, remove
+from longtail.files import FileLock, held, link_target, remove
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +156,7 @@ class FolderWriter:
 @contextmanager
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     """Build a folder of `kind`; move it to `path` in one step when the block ends without an error."""
-    final = Path(path).resolve()  # a link stays, its target is replaced
+    final = link_target(Path(path))  # a link stays, its target is replaced
     check_replaceable(path, kind)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
@@ -181,7 +181,7 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
 
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
-    path = Path(path)
+    link_target(path := Path(path))  # raises before anything is trained
     try:
         if path.exists():
             names = {file.name for file in path.iterdir()} if path.is_dir() else {""}
@@ -269,7 +269,7 @@ def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offset
 
 
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
-    _await_replacement(path.resolve())
+    _await_replacement(link_target(path))
     if not (path / MANIFEST).is_file():
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:

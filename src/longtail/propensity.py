@@ -11,11 +11,11 @@ figures with different constants must never stand in one column.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from longtail.errors import DataError
 from longtail.options import Options
@@ -24,9 +24,9 @@ from longtail.options import Options
 class Propensity(Options):
     """The two constants of the propensity model."""
 
-    a: PositiveFloat = 0.55
+    a: Annotated[PositiveFloat, Field(le=10)] = 0.55
     """How steeply the weight falls with the number of training texts."""
-    b: PositiveFloat = 1.5
+    b: Annotated[PositiveFloat, Field(le=1e9)] = 1.5
     """Added to every label's number of training texts."""
 
     def __str__(self) -> str:

@@ -60,8 +60,7 @@ def value_at(options: Mapping[str, Any], path: str) -> Any:
     value: Any = options
     for step in path.split("."):
         if isinstance(value, list):
-            at = 0 if step == "*" else int(step) if step.isdecimal() else len(value)
-            value = value[at] if at < len(value) else None
+            value = next((item for number, item in enumerate(value) if step in ("*", str(number))), None)
         else:
             value = value.get(step) if isinstance(value, Mapping) else None
     return value
@@ -71,7 +70,7 @@ def read_value(text: str) -> Any:
     """Return a value written as TOML; anything else is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # not TOML, or a number with more digits than Python reads
         return text
 
 
@@ -79,8 +78,8 @@ def _set(group: Any, steps: list[str], value: Any, path: str, options: Any = Non
     """Set a value in `group`, plain data of `options` if these are known."""
     step, rest = steps[0], steps[1:]
     if isinstance(group, list):
-        keys: list[Any] = list(range(len(group))) if step == "*" else [int(step)] if step.isdecimal() else []
-        if not keys or keys[-1] >= len(group):
+        keys: list[Any] = [number for number in range(len(group)) if step in ("*", str(number))]
+        if not keys:
             known = f"a number from 0 to {len(group) - 1}, or *" if group else "nothing, the list is empty"
             raise ConfigError(f"{path}: '{step}' must be {known}")
     else:

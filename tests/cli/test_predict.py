@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from longtail.data.inputs import as_table
@@ -224,3 +225,39 @@ def test_out_is_written_through_links_pipes_and_devices(longtail: Run, model: Pa
     assert (tmp_path / "pipe.jsonl").is_fifo()
     assert longtail(*predict, "/dev/null").code == 0
     assert Path("/dev/null").is_char_device()
+
+
+EVIL = "=1+1 \x1b[2J\x9b31m"
+
+
+@pytest.fixture
+def evil(longtail: Callable[..., Any], tmp_path: Path) -> Path:
+    """A model whose labels are a formula and hold escapes."""
+    rows = [{"text": f"word{n % 2}", "labels": [("=1+1", EVIL)[n % 2]]} for n in range(20)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert longtail("train", tmp_path / "train.jsonl", "--out", tmp_path / "evil", "-q").code == 0
+    return tmp_path / "evil"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_spreadsheets_take_names_and_fields_of_predictions_as_text(
+    longtail: Callable[..., Any], evil: Path, tmp_path: Path, suffix: str
+) -> None:
+    texts, out = tmp_path / "t.jsonl", tmp_path / f"p{suffix}"
+    texts.write_text(json.dumps({"text": "word0", "=1+2": "=1+3"}) + "\n")
+    assert longtail("predict", evil, texts, "--out", out, "-k", 1, "--keep", "text,=1+2").code == 0
+    cells = [line.split("," if suffix == ".csv" else "\t") for line in out.read_text().splitlines()]
+    assert [cell.strip('"') for cell in cells[0]] == ["row", "text", "'=1+2", "rank", "label_id", "label_name", "score"]
+    assert [cell.strip('"') for cell in cells[1][:6]] == ["0", "word0", "'=1+3", "1", "'=1+1", "'=1+1"]
+    exact = tmp_path / "p.parquet"
+    assert longtail("predict", evil, texts, "--out", exact, "-k", 1, "--keep", "=1+2").code == 0
+    assert pq.read_table(exact).select(["=1+2", "label_id"]).to_pylist() == [{"=1+2": "=1+3", "label_id": "=1+1"}]
+
+
+def test_json_lines_of_predictions_hold_no_escapes(longtail: Callable[..., Any], evil: Path, tmp_path: Path) -> None:
+    ran = longtail("predict", evil, "--text", f"word1 {EVIL}", "--keep", "text", "-k", 1)
+    assert longtail("predict", evil, "--text", f"word1 {EVIL}", "--keep", "text", "-k", 1, "-o", tmp_path / "p.jsonl")
+    assert (tmp_path / "p.jsonl").read_text() == ran.out
+    assert not {c for c in ran.out if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)}
+    assert ran.lines[0]["labels"][0]["name"] == EVIL
+    assert ran.lines[0]["text"] == f"word1 {EVIL}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -17,8 +18,11 @@ from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce
 from longtail.cli.flags import in_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
-from longtail.errors import LongtailError
+from longtail.errors import ConfigError, LongtailError
 from longtail.run.log import LOG
+
+LONGEST_MESSAGE = 2000
+"""In characters; a message that repeats a huge value of the user's says less than its start."""
 
 app = typer.Typer(
     name="longtail",
@@ -81,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
+        _check_unicode(given)
         code = app(given or ["--help"], prog_name="longtail", standalone_mode=False)
+        sys.stdout.flush()
     except LongtailError as error:
         return _fail(in_flags(str(error)))
     except typer.TyperException as error:
@@ -90,9 +96,33 @@ def _run(given: list[str]) -> int:
         return _interrupted()
     except MemoryError:
         return _fail("the machine's memory is full; use fewer features, or a machine with more")
+    except BrokenPipeError:
+        return 1  # nobody is left to read
+    except OSError as error:  # only streams have no name, and the library reports files
+        return _fail(f"cannot use {error.filename or 'standard output'}: {error.strerror or error}")
+    finally:
+        _give_up_output()
     if code == 130:
         return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _check_unicode(given: list[str]) -> None:
+    """Raise if an argument is bytes that are not UTF-8: Python passes them on as characters that no file can hold."""
+    for argument in given:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"arguments must be UTF-8, got {argument!a}; put texts into a file") from error
+
+
+def _give_up_output() -> None:
+    """Close standard output if it does not take what is left: Python would try again at the end, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            sys.stdout.close()
 
 
 class _Notes(logging.Handler):
@@ -111,7 +141,10 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _fail(message: str) -> int:
-    typer.echo(f"longtail: {' '.join(message.split())}", err=True)
+    words = " ".join(message.split())
+    shown = words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]} …"
+    with suppress(OSError):  # standard error may be full too
+        typer.echo(f"longtail: {shown}", err=True)
     return 2
 
 

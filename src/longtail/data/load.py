@@ -158,6 +158,8 @@ def _find(source: str | Path) -> Path:
             f"there is no file or folder {source}; the bundled sample of it is named {source}-sample. "
             "For the full data set give the path of its folder."
         )
+    if path.is_symlink():
+        raise DataError(f"{source} is a link to a file or folder that is not there; give the path of one that is")
     beside = [str(path.with_name(other.name)) for other in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*bundled, *beside])
     raise DataError(

@@ -2,7 +2,7 @@
 
     .jsonl                one object per text: the fields that are kept, and `labels`, a list of id, name and score
     .csv .tsv .parquet    one row per suggestion: row (of the text, from 0), the fields that are kept, rank (from 1),
-                          label_id, label_name, score
+                          label_id, label_name, score; in .csv and .tsv a quote stands before what looks like a formula
 
 Libraries for tables are imported when a table is written, so that tagging lines of text starts fast.
 """
@@ -66,8 +66,12 @@ def predictions_file(path: Path, kept: Sequence[str]) -> Iterator[Write]:
         if suffix in _DELIMITERS:
             import pyarrow.csv as pv
 
+            from longtail.data.formats.table import without_formulas
+
             style = pv.WriteOptions(delimiter=_DELIMITERS[suffix], quoting_style="needed")
-            yield _table_writer(opened.enter_context(pv.CSVWriter(stream, _schema(kept), write_options=style)), kept)
+            schema = without_formulas(_schema(kept).empty_table()).schema
+            writer = opened.enter_context(pv.CSVWriter(stream, schema, write_options=style))
+            yield _table_writer(writer, kept, without_formulas)
         else:
             yield json_lines(stream, kept)
 
@@ -84,8 +88,10 @@ def json_lines(stream: IO[bytes], kept: Sequence[str]) -> Write:
     return write
 
 
-def _table_writer(writer: Any, kept: Sequence[str]) -> Write:
-    """Write one row per suggestion to a writer of Arrow tables."""
+def _table_writer(
+    writer: Any, kept: Sequence[str], prepared: Callable[[pa.Table], pa.Table] = lambda table: table
+) -> Write:
+    """Write one row per suggestion, each table `prepared`, to a writer of Arrow tables."""
     n_texts = 0
 
     def write(texts: pa.Table, predictions: Predictions) -> None:
@@ -94,7 +100,7 @@ def _table_writer(writer: Any, kept: Sequence[str]) -> Write:
         columns = {"row": pc.add(flat["row"], n_texts), **{name: texts[name].take(flat["row"]) for name in kept}}
         columns |= {"rank": flat["rank"], "label_id": flat["id"], "label_name": flat["name"]}
         columns |= {"score": pc.round(flat["score"], SCORE_DIGITS)}
-        writer.write_table(pa.table(columns, _schema(kept)))
+        writer.write_table(prepared(pa.table(columns, _schema(kept))))
         n_texts += len(texts)
 
     return write

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.methods.base import Method, MethodOptions
@@ -27,7 +27,7 @@ from longtail.types import TopK
 class MemberOptions(MethodOptions):
     """Options of every method that may have several members."""
 
-    n_seeds: PositiveInt = 1
+    n_seeds: Annotated[PositiveInt, Field(le=10_000)] = 1
     """Number of members that differ only in their seed, which is `seed`, `seed` + 1, …; with several encoders, recalls
     or label vectors, this many for each of them."""
     ensemble: CombineOptions = CombineOptions()

@@ -102,4 +102,4 @@ def _gain(place: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def _ideal_gain(part: BandHits, k: int) -> NDArray[np.float64]:
     """Return the DCG of the best possible list of each text; 1 if the text has no label of the band."""
-    return np.cumsum(_gain(np.arange(k)))[np.clip(part.n_true, 1, k) - 1]
+    return np.cumsum(_gain(np.arange(min(k, part.n_true.max(initial=1)))))[np.clip(part.n_true, 1, k) - 1]

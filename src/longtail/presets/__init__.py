@@ -38,5 +38,5 @@ def read_options(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # also of bytes that are not UTF-8, and of numbers with more digits than Python reads
         raise ConfigError(f"{path} must be TOML: {error}") from error

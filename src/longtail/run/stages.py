@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
-from longtail.files import FileLock, remove
+from longtail.files import FileLock, link_target, remove
 from longtail.persist import Arrays, Folder, FolderWriter, write_folder
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
@@ -180,7 +180,7 @@ def claimed(folder: str | Path | None) -> Iterator[None]:
     if folder is None or not is_main_process():
         yield
         return
-    folder = Path(folder).resolve()
+    folder = link_target(Path(folder))
     lock = FileLock(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

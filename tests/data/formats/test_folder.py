@@ -129,7 +129,7 @@ def test_duplicate_ids_of_texts_are_kept_and_no_labels_at_all_make_an_empty_voca
         ('{"text": "x", "label": ["a"]}', 'must have "labels" .*, got "text", "label"; label_column'),
         ('{"text": "x", "labels": "a"}', '"labels" must be a list of label ids, got a string'),
         ('{"text": "x", "labels": null}', '"labels" must be a list of label ids, got null'),
-        ('{"text": "x", "labels": ["a", null]}', "a string or a whole number, got null"),
+        ('{"text": "x", "labels": ["a", null]}', "a string or a whole number of at most 4,300 digits, got null"),
         ('{"text": "x", "labels": [true]}', "got true or false"),
         ('{"text": "x", "labels": [1.5]}', "got a number"),
         ('{"text": "x", "labels": [""]}', "must not be an empty string"),

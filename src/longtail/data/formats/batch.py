@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from longtail.data.dataset import TEXT
 from longtail.data.lines import BLOCK_BYTES, OnBadUtf8
 from longtail.data.vocabulary import Vocabulary
 from longtail.options import Options
+
+BlockBytes = Annotated[PositiveInt, Field(le=1 << 30)]
 
 
 class TextOptions(Options):
@@ -29,7 +31,7 @@ class TextOptions(Options):
 
     on_bad_utf8: OnBadUtf8 = "error"
     """`error` stops at bytes that are not UTF-8 and names the line; `replace` inserts U+FFFD."""
-    block_bytes: PositiveInt = BLOCK_BYTES
+    block_bytes: BlockBytes = BLOCK_BYTES
     """How many bytes are read at a time."""
 
 

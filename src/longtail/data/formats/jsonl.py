@@ -28,6 +28,8 @@ from longtail.data.lines import Block, fault, read_blocks
 from longtail.errors import DataError
 
 WRITE_ROWS = 10_000
+_MAX_DIGITS = 4300
+"""A whole number with more digits is read as a float: Python refuses to make it whole."""
 _LABELS = pa.list_(pa.string())
 _OBJECT = re.compile(rb"\s*\{")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -133,7 +135,7 @@ def _parse_lines(path: Path, block: Block, options: JsonlOptions) -> TextBatch:
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode())
+        row = json.loads(line.decode(), parse_int=_number)
     except (ValueError, RecursionError) as error:
         place = f"column {error.colno}: " if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
@@ -141,6 +143,10 @@ def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise fault(path, number, f"a line must be one JSON object, got {_kind(row)}")
     return row
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
 def _texts(path: Path, number: int, row: dict[str, Any], options: JsonlOptions) -> dict[str, Any]:
@@ -172,7 +178,11 @@ def _labels(path: Path, number: int, row: dict[str, Any], options: JsonlOptions)
         raise fault(path, number, f'"{name}" must be a list of label ids, got {_kind(labels)}')
     for label in labels:
         if isinstance(label, bool) or not isinstance(label, str | int):
-            raise fault(path, number, f"a label must be a string or a whole number, got {_kind(label)}")
+            raise fault(
+                path,
+                number,
+                f"a label must be a string or a whole number of at most {_MAX_DIGITS:,} digits, got {_kind(label)}",
+            )
         if label == "":
             raise fault(path, number, "a label must not be an empty string")
     return [_unicode(path, number, name, str(label), options) for label in labels]

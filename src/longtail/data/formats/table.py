@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from longtail.data.dataset import TEXT, Split, as_strings
 from longtail.data.formats.base import FORMATS, Format
-from longtail.data.formats.batch import ColumnOptions, Source, Stream, TextBatch, no_labels, without_blanks
+from longtail.data.formats.batch import BlockBytes, ColumnOptions, Source, Stream, TextBatch, no_labels, without_blanks
 from longtail.data.formats.splits import need_files, split_files
 from longtail.data.inputs import is_text
 from longtail.data.lines import bare_suffix, fault, read_blocks
@@ -40,7 +40,7 @@ _Character = Annotated[str, Field(min_length=1, max_length=1)]
 class TableOptions(ColumnOptions):
     """Which columns are read, and how."""
 
-    block_bytes: PositiveInt = 32 << 20
+    block_bytes: BlockBytes = 32 << 20
     """How many bytes are read at a time; a row of a table must fit."""
     label_separator: Annotated[str, Field(min_length=1)] = ";"
     """Separator of labels in a cell; white space around a label is dropped."""
@@ -107,6 +107,7 @@ def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
         with pq.ParquetFile(str(path)) as file:
             wanted = _wanted(path, file.schema_arrow, options)
             for batch in file.iter_batches(columns=wanted):
+                batch.validate(full=True)  # Parquet does not check that strings are UTF-8
                 yield pa.table(batch)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
@@ -170,8 +171,11 @@ class _Stream(io.RawIOBase):
 
 
 def _header(path: Path, options: TableOptions) -> list[str]:
-    for cells, _ in _rows(path, options):
-        return cells
+    try:
+        for cells, _ in _rows(path, options):
+            return cells
+    except csv.Error as error:
+        raise fault(path, 1, f"must be a row of column names: {error}; is this a table?") from error
     raise DataError(f"{path} must start with a row of column names, it is empty")
 
 
@@ -242,6 +246,9 @@ def _labels(table: pa.Table, options: TableOptions) -> pa.ListArray:
     column = table[options.label_column].combine_chunks()
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = kind.value_type
+        if not (is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
+            raise DataError(f"column '{options.label_column}' must hold lists of label ids, got lists of {inner}")
         return without_blanks(column.cast(pa.list_(pa.string())))
     if pa.types.is_integer(kind):
         return without_blanks(pc.split_pattern(column.cast(pa.string()), options.label_separator))
