@@ -25,6 +25,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "linear": {"tree": {"max_leaf": 2, "branching": 2}},
     "knn": {},
     "knn words": {"points": {"kind": "words", "vectors": {"width": 8}}},
+    "lexical": {},
+    "stack": {"members": ["linear", "knn"], "n_folds": 2, "ranker": {"n_trees": 8, "min_leaf": 5}},
 }
 
 
@@ -32,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def models(tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset]) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     for name, options in OPTIONS.items():
-        create_method(name.split()[0], options).fit(tiny().train, threads=1).save(folder / name)
+        create_method(name.split()[0], options).fit(tiny(named=True).train, threads=1).save(folder / name)
     return {name: folder / name for name in OPTIONS}
 
 
@@ -59,6 +61,7 @@ def put(place: int, value: Any) -> Callable[[Any], Any]:
 LARGE = 10_000
 CUT: Callable[[Any], Any] = lambda array: array[:-1]  # noqa: E731
 WIDER: Callable[[Any], Any] = lambda array: array.astype(np.float64)  # noqa: E731
+WIDER_INT: Callable[[Any], Any] = lambda array: array.astype(np.int64)  # noqa: E731
 LAYER = {
     "child_ptr": [put(1, LARGE), put(0, 1), put(-1, LARGE), put(1, -1), CUT],
     "children": [put(0, LARGE), put(0, -1), CUT],
@@ -95,6 +98,42 @@ CASES = {
     "knn words": {
         "pool": {"points": [put(0, np.nan), CUT, WIDER, lambda array: array[:, 1:]], "hashes": [CUT]},
         "points": {"vectors": [CUT, put(0, np.inf), WIDER]},
+    },
+    "lexical": {
+        "names": {
+            "hashes": [CUT, WIDER],
+            "slots": TERMS["slots"],
+            "name_ptr": [put(-1, LARGE), put(0, -1), CUT],
+            "name_labels": [put(0, LARGE), put(0, -1), CUT],
+            "name_preferred": [put(0, 2), CUT, WIDER],
+            "name_orders": [CUT, WIDER],
+            "clue_ptr": [put(-1, LARGE), put(0, -1), CUT],
+            "letters": [put(0, -1), CUT],
+        },
+        "ranker": {
+            "weights": [put(0, np.nan), CUT, WIDER_INT],
+            "new_weights": [put(0, np.inf), CUT],
+            "counts.texts": [put(0, -1), CUT, WIDER],
+            "counts.names": [CUT, WIDER],
+            "n_texts": [put(0, 0), CUT],
+        },
+    },
+    "stack": {
+        "facts": {
+            "counts": [put(0, np.nan), put(0, -1), CUT],
+            "pairs": [put(0, LARGE), put(0, -1), CUT],
+            "shares": [put(0, np.nan), CUT, WIDER],
+        },
+        "precision": {"precision": [put(0, np.inf), CUT, WIDER]},
+        "ranker": {
+            "roots": [put(0, LARGE), put(0, -1), WIDER],
+            "feature": [put(0, LARGE), put(0, -2), CUT],
+            "left": [put(0, LARGE), put(0, 0), CUT],
+            "right": [put(0, LARGE), put(0, 0), CUT],
+            "threshold": [put(0, np.nan), CUT],
+            "value": [put(0, np.inf), CUT],
+        },
+        "member-0-member-0-level-0": {"entry_child": LAYER["entry_child"]},
     },
 }
 

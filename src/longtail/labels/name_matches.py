@@ -27,6 +27,7 @@ from longtail.kernels.native.names import hash_names, match_names
 from longtail.kernels.native.tokens import add_terms
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
+from longtail.structure import Structure
 from longtail.text.stems import Language, Stems, words_of
 
 SPAN_TEXTS = 1024
@@ -185,8 +186,33 @@ class NameTable:
         table = folder.table(f"{name}-stems")
         stems, languages = table["stem"].to_pylist(), table["language"].to_numpy()
         ends = np.searchsorted(languages, np.arange(len(options.languages) + 1)).tolist()
-        groups = [stems[start:end] for start, end in pairwise(ends)]
-        return cls(options, Stems(options.languages, groups), n_labels, dict(folder.arrays(name)))
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        in_order = bool((np.diff(languages) >= 0).all()) and ends[:1] == [0] and ends[-1] == len(stems)
+        stored.require("stems", in_order, "be those of the languages, one after the other")
+        groups = Stems(options.languages, [stems[start:end] for start, end in pairwise(ends)])
+        return cls(options, groups, n_labels, _checked(stored, groups.n_ids, n_labels))
+
+
+def _checked(stored: Structure, n_stems: int, n_labels: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a table; raise if kernels could read outside them, or look for a name without end."""
+    hashes = stored.array("hashes", np.uint64)
+    labels = stored.numbers("name_labels", np.int32, below=max(n_labels, 1))
+    clues = stored.numbers("clues", np.int32, below=max(n_stems, 1))
+    n = len(labels)
+    slots = stored.numbers("slots", np.int32, below=max(len(hashes), 1), least=-1)
+    is_table = len(slots) > 0 and not len(slots) & (len(slots) - 1) and int(slots.min()) < 0
+    stored.require("slots", is_table, "be 2^n slots, some of them free")
+    return {
+        "hashes": hashes,
+        "slots": slots,
+        "name_ptr": stored.pointers("name_ptr", to=labels, n=len(hashes)),
+        "name_labels": labels,
+        "name_preferred": stored.numbers("name_preferred", np.int32, below=2, n=n),
+        "name_orders": stored.array("name_orders", np.uint64, shape=(n,)),
+        "clue_ptr": stored.pointers("clue_ptr", to=clues, n=n),
+        "clues": clues,
+        "letters": stored.numbers("letters", np.int32, below=2**31 - 1, n=len(hashes)),
+    }
 
 
 def _names(vocabulary: Vocabulary) -> Iterator[tuple[int, int, str]]:

@@ -36,7 +36,9 @@ from longtail.kernels.reference.names import (
     WORDS,
 )
 from longtail.labels.name_matches import SPAN_TEXTS, NameMatches, NameTable
+from longtail.persist import Folder
 from longtail.run.run import Run
+from longtail.structure import Structure
 from longtail.types import LabelMatrix
 
 FEATURES = (
@@ -190,15 +192,22 @@ class NameRanker:
         return probabilities
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what `of_arrays` reads."""
+        """Return what `load` reads."""
         numbers = {"weights": self.weights, "new_weights": self.new_weights, "n_texts": np.array([self.n_texts])}
         return {**numbers, **{f"counts.{name}": counts for name, counts in self.counts.items()}}
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> NameRanker:
-        """Return the ranker of which `arrays` gave these."""
-        counts = {name: arrays[f"counts.{name}"] for name in ("texts", "matches", "hits", "names")}
-        return cls(arrays["weights"], arrays["new_weights"], counts, int(arrays["n_texts"][0]))
+    def load(cls, folder: Folder, name: str, table: NameTable) -> NameRanker:
+        """Open the arrays of a ranker for the names of a table."""
+        stored = Structure(folder.arrays(name), f"{folder.path}, {name}")
+        sizes = {"texts": table.n_labels, "matches": table.n_labels, "hits": table.n_labels, "names": table.n_names}
+        counts = {kind: stored.numbers(f"counts.{kind}", np.int64, below=2**62, n=size) for kind, size in sizes.items()}
+        return cls(
+            stored.finite("weights", np.float64, shape=(len(FEATURES) + len(LABEL_FEATURES) + 1,)),
+            stored.finite("new_weights", np.float64, shape=(len(FEATURES) + 1,)),
+            counts,
+            int(stored.numbers("n_texts", np.int64, below=2**62, least=1, n=1)[0]),
+        )
 
 
 def label_features(labels: NDArray[Any], counts: Counts, n_texts: int) -> NDArray[np.float32]:

@@ -91,7 +91,7 @@ class Lexical(Method):
 
     def _open(self, folder: Folder) -> None:
         self.table_ = NameTable.load(folder, "names", self.options.names, len(self.vocabulary_))
-        self.ranker_ = NameRanker.of_arrays(folder.arrays("ranker"))
+        self.ranker_ = NameRanker.load(folder, "ranker", self.table_)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` will take; with `measure` also how long, from training on a sample."""
