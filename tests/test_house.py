@@ -27,6 +27,8 @@ LAYERS = [
         "errors",
         "files",
         "registry",
+        "mapped_arrays",
+        "replacing",
         "persist",
         "options",
         "old_options",
@@ -92,7 +94,8 @@ def imports_of(file: Path) -> Iterator[str]:
 
 
 def is_method(file: Path) -> bool:
-    shared = {"__init__", "base", "estimator", "manifest", "members", "network", "registry", "signature"}
+    shared = {"__init__", "base", "estimator", "label_space", "manifest", "members", "network", "registry"}
+    shared |= {"signature", "text_columns"}
     return room_of(file) == "methods" and file.stem not in shared
 
 

@@ -22,7 +22,8 @@ from hypothesis.extra import numpy as arrays_of
 from safetensors.numpy import load_file, save_file
 
 from longtail.errors import LongtailError, ModelFormatError
-from longtail.persist import FORMAT_VERSION, MANIFEST, Folder, map_arrays, store_arrays, write_folder
+from longtail.mapped_arrays import map_arrays, store_arrays
+from longtail.persist import FORMAT_VERSION, MANIFEST, Folder, write_folder
 
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at Linux's own files")

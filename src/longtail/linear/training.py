@@ -29,8 +29,8 @@ from longtail.labels.index import Level
 from longtail.linear.chunks import ChildWeights, check_widths, chunk_of, join_chunks, layer_of
 from longtail.linear.growing import GrowingArrays
 from longtail.linear.layer import Layer
+from longtail.mapped_arrays import Arrays
 from longtail.options import Options
-from longtail.persist import Arrays
 from longtail.run.engine import SharedArrays
 from longtail.run.progress import Advance
 from longtail.run.run import Run

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from longtail.persist import Arrays, file_of, map_arrays, store_arrays
+from longtail.mapped_arrays import Arrays, file_of, map_arrays, store_arrays
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from longtail.data.dataset import TEXT
 from longtail.errors import DataError, ModelFormatError, NotFittedError
 from longtail.kernels.native.tokens import weigh
-from longtail.persist import Arrays, Folder, FolderWriter
+from longtail.mapped_arrays import Arrays
+from longtail.persist import Folder, FolderWriter
 from longtail.run.engine import SharedArrays
 from longtail.run.local import Scratch
 from longtail.run.run import Run
