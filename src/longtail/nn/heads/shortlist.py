@@ -33,16 +33,7 @@ from torch import Tensor, nn
 from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets, on_device
-from longtail.nn.heads.base import (
-    HEADS,
-    Head,
-    HeadInputs,
-    Step,
-    as_scores,
-    best_first,
-    with_gradients,
-    working_dtype,
-)
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, Step, as_scores, best_first, with_gradients, working_dtype
 from longtail.nn.heads.candidates import (
     Candidates,
     Fetched,

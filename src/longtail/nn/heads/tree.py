@@ -24,15 +24,7 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.labels.nodes import Nodes
 from longtail.nn.batch import Targets, on_device
-from longtail.nn.heads.base import (
-    HEADS,
-    Head,
-    HeadInputs,
-    Step,
-    as_scores,
-    best_first,
-    with_gradients,
-)
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, Step, as_scores, best_first, with_gradients
 from longtail.nn.rows import RowTable, Touches
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
