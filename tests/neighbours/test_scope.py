@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.data.vocabulary import Vocabulary
@@ -58,7 +58,6 @@ def test_without_any_parents_texts_tell_which_label_is_above_which(kind: str) ->
     assert parents_of(known, matrix(lists), ScopeOptions(parents="texts")).parents[1].tolist() == [2]
 
 
-@settings(deadline=None)
 @given(label_lists, st.sampled_from([0.5, 0.75, 0.8, 1.0]))
 def test_a_parent_by_texts_is_the_least_frequent_label_that_nearly_all_texts_of_its_child_have(
     lists: list[list[int]], share: float
@@ -75,7 +74,6 @@ def test_a_parent_by_texts_is_the_least_frequent_label_that_nearly_all_texts_of_
         assert found == (min(fit)[1] if fit else -1)
 
 
-@settings(deadline=None)
 @given(label_lists, parent_lists, st.integers(0, 99), st.integers(1, 4))
 def test_a_scope_is_the_labels_of_neighbours_and_their_parents_and_nothing_more(
     lists: list[list[int]], parents: list[list[int]], seed: int, k: int

@@ -22,7 +22,7 @@ from longtail.types import LabelMatrix
 from .problems import WIDTH, Problem, a_head, a_problem, chosen_by, close, index_of, trained
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 7))
 def test_candidates_hold_all_positives_and_the_best_others_each_once(
     seed: int, n: int
@@ -88,7 +88,7 @@ def test_clusters_of_targets_come_once_and_in_order() -> None:
     assert found.labels.tolist() == found.host_labels.tolist()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 1000),
     n_clusters=st.integers(1, 12),

@@ -60,7 +60,7 @@ def all_losses(head: Tree, vectors: Tensor, targets: Targets, weight: Tensor) ->
     return (each * counted).sum(1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), share=st.sampled_from([1.0, 0.25]), at_once=st.sampled_from([1, 40, 1 << 22]))
 def test_loss_and_gradients_are_those_of_autograd(seed: int, share: float, at_once: int) -> None:
     head, (vectors, targets) = a_tree(seed), a_batch(seed)
@@ -94,7 +94,7 @@ def test_a_loss_that_is_not_shown_teaches_the_same_and_one_without_gradients_or_
     assert torch.equal(head.nodes.weight, before)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1000),
     k=st.integers(1, N_LABELS),
