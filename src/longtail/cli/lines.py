@@ -57,7 +57,7 @@ class _Step:
         return f"{self.name}: " + ", ".join(filter(None, (amount if self.done else "", self.note, so_far)))
 
 
-class Lines:
+class PlainLines:
     """Writes a line about the innermost step that takes long; a `Progress` of the library.
 
     `write` gets the lines. Steps that end before `long_s` leave none.
@@ -129,5 +129,5 @@ class Lines:
                     self._next = time.monotonic() + pause_s
 
 
-LINES = Lines()
+LINES = PlainLines()
 """Those of the running command."""

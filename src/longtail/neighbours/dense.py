@@ -84,7 +84,7 @@ def unit_length(points: NDArray[Any], at_once: int = 512) -> NDArray[np.float32]
 
 def search_blocks(pool: NDArray[np.float32], query: Query, run: Run) -> Iterator[Neighbours]:
     """Yield the neighbours of one block of points after the other, compared with the threads of the engine alone."""
-    spec = SearchSpec(
+    spec = DenseSearchSpec(
         run.engine.share("pool", {"points": pool, "groups": query.pool_groups}),
         run.engine.share("points", {"points": query.points, "groups": query.groups}),
         query.k,
@@ -95,7 +95,7 @@ def search_blocks(pool: NDArray[np.float32], query: Query, run: Run) -> Iterator
 
 
 @dataclass(frozen=True)
-class SearchSpec:
+class DenseSearchSpec:
     """Which points are compared; both handles hold `points` of unit length and their `groups`."""
 
     pool: SharedArrays
@@ -104,7 +104,7 @@ class SearchSpec:
     blocks: Blocks
 
 
-def search_block(spec: SearchSpec, start: int) -> Neighbours:
+def search_block(spec: DenseSearchSpec, start: int) -> Neighbours:
     """Return the nearest of one block of points, from number `start` on."""
     pool, query = spec.pool.open(), spec.query.open()
     points, groups = (query[name][start : start + spec.blocks.points] for name in ("points", "groups"))

@@ -22,7 +22,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.calibrate import Calibrate, fit_calibration
 from longtail.stacking.candidates import Candidates
-from longtail.stacking.examples import Examples
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.features import (
     N_OF_MEMBER,
     Evidence,
@@ -74,7 +74,7 @@ class CandidateRanker:
         facts = {fold: LabelFacts.of(split.labels.take(folds != fold)) for fold in np.unique(folds[rows]).tolist()}
         lengths = text_lengths(split.take(rows).texts)
 
-        def examples_of(one: int) -> Iterator[tuple[NDArray[np.int64], Candidates, Examples]]:
+        def examples_of(one: int) -> Iterator[tuple[NDArray[np.int64], Candidates, CandidateExamples]]:
             """Yield the texts of a half, fold by fold, with their candidates."""
             for fold, of_labels in facts.items():
                 texts = np.flatnonzero((half == one) & (folds[rows] == fold))
@@ -83,10 +83,10 @@ class CandidateRanker:
                 evidence = Evidence(of_labels, hierarchy, right_half[one])
                 features = candidate_features(candidates, here, lengths[texts], evidence)
                 right = candidates.are_labels_of(labels.take(texts))
-                yield texts, candidates, Examples(features, right, np.diff(candidates.indptr))
+                yield texts, candidates, CandidateExamples(features, right, np.diff(candidates.indptr))
 
         halves = [list(examples_of(one)) for one in (0, 1)]
-        examples = [Examples.joined([in_fold for *_, in_fold in groups]) for groups in halves]
+        examples = [CandidateExamples.joined([in_fold for *_, in_fold in groups]) for groups in halves]
         unseen, order = [], []
         for one, groups in enumerate(halves):
             ranker = fit_ranker(examples[1 - one], options, seed=seed, run=run)
@@ -97,7 +97,7 @@ class CandidateRanker:
         calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        return cls(evidence, fit_ranker(Examples.joined(examples), options, seed=seed, run=run)), calibration
+        return cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run)), calibration
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class CandidateExamples:
     """Candidates of training texts that follow each other."""
 
     features: NDArray[np.float32]  # (n_candidates, n_features)
@@ -18,7 +18,7 @@ class Examples:
     per_text: NDArray[np.int64]  # (n_texts,) candidates of each text
 
     @classmethod
-    def joined(cls, examples: Sequence[Examples]) -> Examples:
+    def joined(cls, examples: Sequence[CandidateExamples]) -> CandidateExamples:
         """Return all examples, one after the other."""
         features, right, per_text = (
             np.concatenate([getattr(one, name) for one in examples]) for name in ("features", "right", "per_text")

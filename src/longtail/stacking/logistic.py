@@ -12,7 +12,7 @@ from pydantic import PositiveFloat
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.stacking.examples import Examples
+from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _MOST_STEPS = 300
@@ -34,7 +34,7 @@ class Logistic:
     bias: NDArray[np.float64]  # (1,)
 
     @classmethod
-    def fit(cls, examples: Examples, options: LogisticOptions, *, run: Run) -> Logistic:
+    def fit(cls, examples: CandidateExamples, options: LogisticOptions, *, run: Run) -> Logistic:
         """Train on candidates and whether they are right."""
         from sklearn.linear_model import LogisticRegression
 

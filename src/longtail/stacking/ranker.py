@@ -11,7 +11,7 @@ from pydantic import Field
 from longtail.errors import DataError
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.stacking.examples import Examples
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.logistic import Logistic, LogisticOptions
 from longtail.stacking.trees import Trees, TreesOptions
 
@@ -29,7 +29,7 @@ class Ranker(Protocol):
         """Write into a model folder."""
 
 
-def fit_ranker(examples: Examples, options: RankerOptions, *, seed: int, run: Run) -> Ranker:
+def fit_ranker(examples: CandidateExamples, options: RankerOptions, *, seed: int, run: Run) -> Ranker:
     """Return a ranker that was trained on the candidates of texts; some must be right."""
     if not examples.right.any():
         raise DataError(

@@ -16,7 +16,7 @@ from longtail.kernels.native.trees import sum_of_trees
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.stacking.examples import Examples
+from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _ROWS_AT_ONCE = 1 << 14
@@ -52,7 +52,7 @@ class Trees:
     value: NDArray[np.float64]  # (n_nodes,)
 
     @classmethod
-    def fit(cls, examples: Examples, options: TreesOptions, *, seed: int, run: Run) -> Trees:
+    def fit(cls, examples: CandidateExamples, options: TreesOptions, *, seed: int, run: Run) -> Trees:
         """Train on the candidates of texts."""
         lightgbm = _lightgbm()
         settings = {
