@@ -121,7 +121,7 @@ class PlainLines:
     def _watch(self, idle: Event) -> None:
         """Write the lines until no step is open."""
         while not idle.wait(self.long_s / 4):
-            with self._lock, suppress(OSError, ValueError):  # nobody may be left to read them
+            with self._lock, suppress(OSError, ValueError):  # the reader of the pipe may be gone
                 long = [step for step in self._steps if step.took_s >= self.long_s]
                 if long and time.monotonic() >= self._next:
                     self.write(long[-1].status())

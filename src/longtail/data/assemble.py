@@ -43,7 +43,7 @@ def assemble(
         name: The name of the data set.
         vocabulary: Names the labels, and has the ids of those that are given as names; it wins over the source's own.
         facts: Where the data came from.
-        progress: Is told how many texts are read.
+        progress: Reports how many texts are read.
     """
     number: dict[str, int] = {}
     read = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}

@@ -4,7 +4,7 @@
     teacher.scope(texts, …)      ->  the scopes of other texts
 
 In training, neither a text nor a copy of it is its own neighbour, or it would be shown its own labels. Texts that are
-held out for validation are nobody's neighbours until training is over; then they join the pool
+held out for validation are not neighbours of others until training is over; then they join the pool
 (docs/methods/treaderxml.md#teacher). Texts that have nothing in common are no neighbours.
 """
 
