@@ -23,7 +23,7 @@ from longtail.nn.batch import Batch
 from longtail.nn.heads.base import Step
 from longtail.nn.network import Network
 from longtail.nn.training.averaging import Averager
-from longtail.nn.training.batches import Plan, ahead
+from longtail.nn.training.batches import BatchPlan, ahead
 from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save
 from longtail.nn.training.clipping import Clipper
 from longtail.nn.training.devices import (
@@ -114,7 +114,7 @@ class Trainer:
         longest = min(max_width, int(tokens.lengths().max()))
         width = step_width(longest, self.compiled)
         packed = self.network.encoder.packs(self.device, self.autocast)
-        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
+        plan = BatchPlan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
