@@ -40,6 +40,7 @@ from longtail.nn.training.graphs import Graphs
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.parallel import Exchange, of_main, same_everywhere
 from longtail.nn.training.schedules import factor
+from longtail.nn.turns import in_turn
 from longtail.run.log import LOG
 from longtail.run.progress import SILENT
 from longtail.run.run import Run
@@ -132,9 +133,10 @@ class Trainer:
                 if options.dropout_steps is not None:
                     self.network.train(step % math.ceil(len(tokens) / plan.size) < options.dropout_steps)
                 factor_now = factor(options.schedule, step, n_steps, self.at.drops)
-                loss = self._step(step, batch, plan.size, factor_now, show)
-                self.at.step = step + 1
-                self.averager.after(step + 1, n_steps)
+                with in_turn(self.run.engine):
+                    loss = self._step(step, batch, plan.size, factor_now, show)
+                    self.at.step = step + 1
+                    self.averager.after(step + 1, n_steps)
                 if show:
                     advance(plan.size, self._report(step, loss, factor_now, writer))
                 else:
