@@ -67,7 +67,9 @@ class LabelSearch:
     def _names(self) -> pa.ChunkedArray:
         """All names as people write them: those of the labels, then their alternatives."""
         table = self.vocabulary.table
-        return pa.chunked_array([*table["name"].chunks, *(pc.list_flatten(chunk) for chunk in table["alternatives"].chunks)], pa.string())
+        return pa.chunked_array(
+            [*table["name"].chunks, *(pc.list_flatten(chunk) for chunk in table["alternatives"].chunks)], pa.string()
+        )
 
     @cached_property
     def _label_of(self) -> NDArray[np.int32]:
@@ -120,7 +122,9 @@ class LabelSearch:
         codes = np.unique(_codes(letters))
         if not len(codes):
             return np.empty(0, np.int64), np.empty(0)
-        shared = np.bincount(np.concatenate([names[ptr[code] : ptr[code + 1]] for code in codes]), minlength=len(n_triples))
+        shared = np.bincount(
+            np.concatenate([names[ptr[code] : ptr[code + 1]] for code in codes]), minlength=len(n_triples)
+        )
         shares = 2 * shared / (n_triples + len(codes))
         similar = np.flatnonzero(shares >= _LEAST_SIMILAR)
         return similar, shares[similar]

@@ -129,7 +129,8 @@ async def models(service: AnyService) -> Response:
     dependencies=[Depends(requires("admin"))],
     response_class=Response,
     responses={200: json_response(Reloaded, "What was opened again."), **responses(400, 401, 403, 404, 409, 413, 422)},
-    openapi_extra=json_body(ReloadRequest, {}) | {"requestBody": {**json_body(ReloadRequest, {})["requestBody"], "required": False}},
+    openapi_extra=json_body(ReloadRequest, {})
+    | {"requestBody": {**json_body(ReloadRequest, {})["requestBody"], "required": False}},
 )
 async def reload(request: Request, service: AnyService) -> Response:
     """Open models again whose folders were replaced; requests meanwhile are answered by the old ones.

@@ -109,7 +109,9 @@ def _read(file: Path) -> dict[bytes, Caller]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"`tokens` must be a file of roles, names and tokens; {file} cannot be read: {reason}") from error
+        raise ConfigError(
+            f"`tokens` must be a file of roles, names and tokens; {file} cannot be read: {reason}"
+        ) from error
     callers: dict[bytes, Caller] = {}
     for number, line in enumerate(lines, 1):
         words = line.split()

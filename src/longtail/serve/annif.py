@@ -1,18 +1,18 @@
 """The paths of Annif's REST interface for suggestions, so that its clients work unchanged: every model is a project.
 
-    GET  /v1/projects, /v1/projects/{id}          POST /v1/projects/{id}/suggest         (a form)
-    GET  /v1/                                     POST /v1/projects/{id}/suggest-batch   (JSON)
+GET  /v1/projects, /v1/projects/{id}          POST /v1/projects/{id}/suggest         (a form)
+GET  /v1/                                     POST /v1/projects/{id}/suggest-batch   (JSON)
 """
 
 from __future__ import annotations
 
 import urllib.parse
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-import longtail
 from longtail.serve.access import requires
 from longtail.serve.models import ServedModel
 from longtail.serve.problems import Problem, responses
@@ -114,7 +114,7 @@ _FORM = {
 )
 async def info() -> dict[str, str]:
     """Say what answers here."""
-    return {"title": "longtail, with the paths of the Annif REST API", "version": longtail.__version__}
+    return {"title": "longtail, with the paths of the Annif REST API", "version": version("longtail")}
 
 
 @router.get(
@@ -142,7 +142,10 @@ async def project(service: AnyService, project_id: str) -> Response:
 @router.post(
     "/projects/{project_id}/suggest",
     response_class=Response,
-    responses={200: json_response(Suggestions, "The labels."), **responses(400, 401, 403, 404, 408, 413, 422, 429, 503)},
+    responses={
+        200: json_response(Suggestions, "The labels."),
+        **responses(400, 401, 403, 404, 408, 413, 422, 429, 503),
+    },
     openapi_extra=_FORM,
 )
 async def suggest(request: Request, project_id: str) -> Response:

@@ -1,7 +1,7 @@
 """Labels as JSON: what is the same in all answers is made once per label.
 
-    LabelJson(vocabulary).suggestions([3, 1], [0.9, 0.5])
-        ->  [{"id":"…","name":"…","path":["…"],"score":0.9},{"id":"…",…}]
+LabelJson(vocabulary).suggestions([3, 1], [0.9, 0.5])
+    ->  [{"id":"…","name":"…","path":["…"],"score":0.9},{"id":"…",…}]
 """
 
 from __future__ import annotations

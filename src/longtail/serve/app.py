@@ -1,17 +1,17 @@
 """The application: routes, errors as problems, roles, and what others mount on it.
 
-    app = create_app(Models.open({"books": "my-model"}), ServeSettings(tokens="tokens.txt"))
+app = create_app(Models.open({"books": "my-model"}), ServeSettings(tokens="tokens.txt"))
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
-import longtail
 from longtail.serve import about, annif, docs_page, tag
 from longtail.serve.guard import Guard
 from longtail.serve.models import Models
@@ -48,7 +48,7 @@ def create_app(
     app = FastAPI(
         title="longtail",
         description=_ABOUT,
-        version=longtail.__version__,
+        version=version("longtail"),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -110,7 +111,8 @@ class Batcher:
             if batch:
                 self._n_running += 1
                 job = self._pool.submit(self._tag, question, batch)
-                job.add_done_callback(lambda job, batch=batch: loop.call_soon_threadsafe(self._answer, loop, batch, job))  # type: ignore[misc]
+                answer = partial(self._answer, loop, batch)
+                job.add_done_callback(lambda job, answer=answer: loop.call_soon_threadsafe(answer, job))  # type: ignore[misc]
 
     def _next(self) -> tuple[Question, list[_Waiting]]:
         """Return the question that has waited longest, and as many of its texts as fit."""

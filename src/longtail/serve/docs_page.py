@@ -1,4 +1,4 @@
-"""The description of all routes: `/openapi.json` for programs, and `/docs`, a page that needs no script and no network."""
+"""The description of all routes: `/openapi.json` for programs, `/docs` as a page without scripts and outside files."""
 
 from __future__ import annotations
 
@@ -65,13 +65,16 @@ def _section(path: str, method: str, operation: dict[str, Any], base_url: str) -
         (f"{parameter['name']}", parameter["in"], parameter.get("description", ""))
         for parameter in operation.get("parameters", ())
     ]
-    media, body = next(iter(operation.get("requestBody", {}).get("content", {}).items()), ("", {}))
+    contents: dict[str, Any] = operation.get("requestBody", {}).get("content", {})
+    media = next(iter(contents), "")
+    body: dict[str, Any] = contents.get(media, {})
     rows += [
         (name, "form" if "form" in media else "body", field.get("description", ""))
         for name, field in body.get("schema", {}).get("properties", {}).items()
     ]
     fields = "".join(
-        f"<tr><th scope=row><code>{html.escape(name)}</code><td>{place}<td>{html.escape(about)}" for name, place, about in rows
+        f"<tr><th scope=row><code>{html.escape(name)}</code><td>{place}<td>{html.escape(about)}"
+        for name, place, about in rows
     )
     answers = "".join(
         f"<tr><th scope=row>{status}<td>{html.escape(answer.get('description', ''))}"

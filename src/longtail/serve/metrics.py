@@ -35,7 +35,11 @@ class Metrics:
             "longtail_batch_texts", "Texts that were tagged together.", ("model",), buckets=_TEXTS, registry=registry
         )
         self.batch_seconds = Histogram(
-            "longtail_batch_seconds", "Time that a batch of texts took.", ("model",), buckets=_SECONDS, registry=registry
+            "longtail_batch_seconds",
+            "Time that a batch of texts took.",
+            ("model",),
+            buckets=_SECONDS,
+            registry=registry,
         )
         self.in_progress = Gauge(
             "longtail_requests_in_progress", "Requests for labels that are worked on.",

@@ -1,8 +1,8 @@
 """The models of a server, by name; a model is replaced by a newer one in a single step.
 
-    Models.open({"books": "my-model"})   ->  Models
-    models.get("books")                  ->  ServedModel: method, revision, labels as JSON
-    models.reload("books")               opens the folder again if it was replaced; requests meanwhile get the old one
+Models.open({"books": "my-model"})   ->  Models
+models.get("books")                  ->  ServedModel: method, revision, labels as JSON
+models.reload("books")               opens the folder again if it was replaced; requests meanwhile get the old one
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class ServedModel:
                 break
         served = cls(name, Path(path), method, revision, datetime.now(UTC))
         for n_texts in _WARM_UP:
-            method.top_k(TextReadings(served.table(served.columns_of_text, [("",) * len(served.columns_of_text)] * n_texts)), run=run)
+            method.top_k(
+                TextReadings(served.table(served.columns_of_text, [("",) * len(served.columns_of_text)] * n_texts)),
+                run=run,
+            )
         return served
 
     @cached_property
@@ -126,7 +129,9 @@ class Models:
         """Open models by name."""
         wrong = next((name for name in folders if not NAME.fullmatch(name)), None)
         if wrong is not None:
-            raise ConfigError(f"a model's name must be letters, digits, '.', '_' and '-', got '{wrong}'; write NAME=MODEL")
+            raise ConfigError(
+                f"a model's name must be letters, digits, '.', '_' and '-', got '{wrong}'; write NAME=MODEL"
+            )
         run = run or Run()
         return cls([ServedModel.open(name, path, run) for name, path in folders.items()], run)
 
@@ -144,7 +149,9 @@ class Models:
             return self.default
         model = self._models.get(name)
         if model is None:
-            raise Problem(404, f"there is no model '{name:.100}'{did_you_mean(name[:100], self._models)}; /v1/model lists all")
+            raise Problem(
+                404, f"there is no model '{name:.100}'{did_you_mean(name[:100], self._models)}; /v1/model lists all"
+            )
         return model
 
     def reload(self, name: str | None = None) -> list[ServedModel]:

@@ -1,7 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457), with the library's own words.
 
-    raise Problem(404, "there is no model 'books'")
-    LongtailError  ->  422 with its text
+raise Problem(404, "there is no model 'books'")
+LongtailError  ->  422 with its text
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
         413: "The body is too long.",
         422: "The request cannot be used.",
         429: "Too many requests at once.",
-        503: "It took too long, or the server stops.",
+        503: "It took too long.",
     }
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     return {status: {"description": about[status], "content": content} for status in statuses}

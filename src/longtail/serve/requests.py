@@ -1,7 +1,7 @@
 """What requests for labels must be, and how they are read: decoded by msgspec, checked against the limits.
 
-    {"texts": ["…"], "k": 5, "threshold": 0.2, "allow": ["…"], "deny": ["…"], "model": "…"}
-    {"records": [{"title": "…", "text": "…"}], …}
+{"texts": ["…"], "k": 5, "threshold": 0.2, "allow": ["…"], "deny": ["…"], "model": "…"}
+{"records": [{"title": "…", "text": "…"}], …}
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ class TagRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     texts: Annotated[list[str] | None, msgspec.Meta(description="Texts; or give `records`.")] = None
     records: Annotated[
-        list[Fields] | None, msgspec.Meta(description="Texts with fields, such as `title` and `text`; others are ignored.")
+        list[Fields] | None,
+        msgspec.Meta(description="Texts with fields, such as `title` and `text`; others are ignored."),
     ] = None
-    k: Annotated[int, msgspec.Meta(ge=1, description="Labels per text, at most.")] = 5
+    k: Annotated[int, msgspec.Meta(ge=1, le=1_000_000, description="Labels per text, at most.")] = 5
     threshold: Annotated[
         float | Literal["auto"] | None,
-        msgspec.Meta(description="Leave out labels that score less; `auto` is the best for micro-F1 of calibrated models."),
+        msgspec.Meta(
+            description="Leave out labels that score less; `auto` is the best for micro-F1 of calibrated models."
+        ),
     ] = None
     allow: Annotated[
         list[str] | None, msgspec.Meta(description="Only these labels (id or name) or branches (`science/*`).")
@@ -53,7 +56,8 @@ class TextResult(msgspec.Struct):
 
     labels: Annotated[list[Label], msgspec.Meta(description="Best first.")]
     route: Annotated[
-        str | None, msgspec.Meta(description="automatic, review or hard; null where the model's scores are not calibrated.")
+        str | None,
+        msgspec.Meta(description="automatic, review or hard; null where the model's scores are not calibrated."),
     ]
     cut: Annotated[bool, msgspec.Meta(description="Whether the model has read only the beginning of the text.")]
 
@@ -121,7 +125,9 @@ def rows_of(
         raise Problem(422, f"either `texts` or `records` must be given, got {'both' if texts is not None else 'none'}")
     given = texts if texts is not None else records or []
     if not 1 <= len(given) <= settings.max_texts:
-        raise Problem(422, f"a request must have 1 to {settings.max_texts:,} texts, got {len(given):,}; send several requests")
+        raise Problem(
+            422, f"a request must have 1 to {settings.max_texts:,} texts, got {len(given):,}; send several requests"
+        )
     if texts is not None:
         columns = model.columns_of_text
         for place, text in enumerate(texts):
@@ -155,7 +161,9 @@ def _fields_of(record: Fields, place: int, model: ServedModel) -> tuple[tuple[st
 def _too_long(settings: ServeSettings) -> Problem:
     """Return what is said of a body that is too long; the rest of it is not read."""
     return Problem(
-        413, f"a body must have at most {settings.max_body_bytes:,} bytes; send several requests", {"Connection": "close"}
+        413,
+        f"a body must have at most {settings.max_body_bytes:,} bytes; send several requests",
+        {"Connection": "close"},
     )
 
 

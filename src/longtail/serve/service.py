@@ -70,9 +70,7 @@ class Service:
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Count a request for labels while it is worked on; raise 429 where there are too many, 503 at the end."""
-        if self.is_stopping:
-            raise Problem(503, "the server stops; try again", _RETRY)
+        """Count a request for labels while it is worked on; raise 429 where there are too many."""
         if self._n_requests >= self.settings.max_requests:
             raise Problem(429, f"{self._n_requests:,} requests are worked on already; try again later", _RETRY)
         self._n_requests += 1

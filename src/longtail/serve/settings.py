@@ -20,6 +20,8 @@ class ServeSettings(Options):
     """Labels per text that can be asked for."""
     max_requests: PositiveInt = 512
     """Requests for labels that a process works on at once; further ones are refused with 429."""
+    max_connections: PositiveInt = 4096
+    """Connections that a process holds open, idle ones included; further ones are refused with 503."""
     timeout_s: PositiveFloat = 30.0
     """A request for labels that takes longer is given up with 503."""
     read_timeout_s: PositiveFloat = 10.0
@@ -33,8 +35,6 @@ class ServeSettings(Options):
     tagged, and nobody waits for others."""
     batches_at_once: PositiveInt = 1
     """Batches that a process tags at the same time."""
-    threads: PositiveInt | None = None
-    """Threads of the kernels; all cores by default."""
     tokens: str | None = None
     """A file of bearer tokens with their roles; without one everybody who can connect may do everything."""
     local_only: bool = False

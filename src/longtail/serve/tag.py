@@ -23,7 +23,10 @@ _EXAMPLE = {"texts": ["a text editor for gnome"], "k": 3}
 @router.post(
     "/v1/tag",
     response_class=Response,
-    responses={200: json_response(TagResponse, "The labels of each text."), **responses(400, 401, 403, 404, 408, 413, 422, 429, 503)},
+    responses={
+        200: json_response(TagResponse, "The labels of each text."),
+        **responses(400, 401, 403, 404, 408, 413, 422, 429, 503),
+    },
     openapi_extra=json_body(TagRequest, _EXAMPLE),
 )
 async def tag(request: Request) -> Response:
