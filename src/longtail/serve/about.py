@@ -17,8 +17,8 @@ from longtail.serve.requests import decode, read_body
 from longtail.serve.schemas import json_body, json_response
 from longtail.serve.service import Service, service_of
 
-SUPERVISED = "LONGTAIL_SERVE_CONTROL"
-"""Set in workers of a supervisor, which passes a SIGHUP on to all of them."""
+SUPERVISOR = "LONGTAIL_SERVE_SUPERVISOR"
+"""In workers: the process that started them, which passes a SIGHUP on to all."""
 _JSON = "application/json"
 _MOST_LABELS = 100
 
@@ -145,8 +145,8 @@ async def reload(request: Request, service: AnyService) -> Response:
         new = await service.reload(asked.model)
     except LongtailError as error:
         raise Problem(409, str(error)) from error
-    if SUPERVISED in os.environ and new:
-        os.kill(os.getppid(), signal.SIGHUP)
+    if SUPERVISOR in os.environ and new:
+        os.kill(int(os.environ[SUPERVISOR]), signal.SIGHUP)
     return _json(Reloaded([model.name for model in new], [_facts(model.facts()) for model in service.models]))
 
 

@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from longtail.errors import ConfigError, LongtailError
+from longtail.serve.about import SUPERVISOR
 from longtail.serve.problems import LOG
 from longtail.serve.protocol import LimitedProtocol
 from longtail.serve.service import Service
@@ -73,7 +74,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self.service = service
-        self._parent = os.getppid() if SOCKET in os.environ else None
+        self._supervisor = os.environ.get(SUPERVISOR)
         self._reloading: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -100,7 +101,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end, ten times a second."""
-        orphaned = self._parent is not None and os.getppid() != self._parent
+        orphaned = self._supervisor is not None and str(os.getppid()) != self._supervisor
         return await super().on_tick(counter) or orphaned
 
     def _begin_reload(self) -> None:

@@ -20,7 +20,7 @@ from types import FrameType
 from prometheus_client.multiprocess import mark_process_dead
 
 from longtail.errors import ConfigError, LongtailError
-from longtail.serve.about import SUPERVISED
+from longtail.serve.about import SUPERVISOR
 from longtail.serve.metrics import FOLDER
 from longtail.serve.problems import LOG
 from longtail.serve.process import SOCKET
@@ -84,7 +84,7 @@ class Supervisor:
 
     def _started(self, folder: str) -> _Worker:
         descriptor = self.listener.fileno()
-        environment = {**os.environ, SOCKET: str(descriptor), SUPERVISED: "1", FOLDER: folder}
+        environment = {**os.environ, SOCKET: str(descriptor), SUPERVISOR: str(os.getpid()), FOLDER: folder}
         return _Worker(subprocess.Popen(self.command, env=environment, pass_fds=[descriptor], stdin=subprocess.DEVNULL))
 
     def _end(self) -> None:
