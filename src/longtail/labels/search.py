@@ -1,6 +1,6 @@
 """Find labels by any of their names, as people type them: by their beginnings, and with typing errors.
 
-    LabelSearch(vocabulary, train_counts).find("indstrie", 10)  ->  Match: label, the name that fits, how well
+    LabelSearch(vocabulary, train_counts).find("indstrie", 10)  ->  LabelHit: label, the name that fits, how well
 
 Names are compared without capitals and accents. First come names that are what was typed, then those that begin with
 it, that have a word which begins with it, that hold it anywhere, and last those that look like it: they share letter
@@ -30,7 +30,7 @@ _LONGEST = 200
 """Characters of a query that are read."""
 
 
-class Match(NamedTuple):
+class LabelHit(NamedTuple):
     """A label that fits."""
 
     label: int
@@ -47,7 +47,7 @@ class LabelSearch:
         self.vocabulary, self.train_counts = vocabulary, train_counts
         self._lock = threading.Lock()
 
-    def find(self, query: str, n: int = 20) -> list[Match]:
+    def find(self, query: str, n: int = 20) -> list[LabelHit]:
         """Return up to `n` labels that fit a query, best first."""
         typed = " ".join(normalised(query[:_LONGEST]).split())
         if not typed or n < 1:
@@ -131,15 +131,15 @@ class LabelSearch:
 
     def _first_of_labels(
         self, places: NDArray[np.int64], order: NDArray[np.float64], similarity: NDArray[np.float64], n: int
-    ) -> list[Match]:
+    ) -> list[LabelHit]:
         """Return the first `n` labels by ascending `order`, then by training texts, each by the best of its names."""
         labels = self._label_of[places]
-        chosen: dict[int, Match] = {}
+        chosen: dict[int, LabelHit] = {}
         for place in np.lexsort((places, -self.train_counts[labels], order)).tolist():
             label = int(labels[place])
             if label not in chosen:
                 name = self._names[int(places[place])].as_py()
-                chosen[label] = Match(label, name, float(similarity[place]))
+                chosen[label] = LabelHit(label, name, float(similarity[place]))
                 if len(chosen) == n:
                     break
         return list(chosen.values())

@@ -50,7 +50,7 @@ class Projects(msgspec.Struct):
     projects: list[Project]
 
 
-class Suggestion(msgspec.Struct):
+class AnnifSuggestion(msgspec.Struct):
     """A suggested label."""
 
     uri: str
@@ -59,10 +59,10 @@ class Suggestion(msgspec.Struct):
     score: float
 
 
-class Suggestions(msgspec.Struct):
+class AnnifSuggestions(msgspec.Struct):
     """The labels of a text."""
 
-    results: list[Suggestion]
+    results: list[AnnifSuggestion]
 
 
 class Document(msgspec.Struct):
@@ -81,7 +81,7 @@ class Documents(msgspec.Struct):
 class DocumentSuggestions(msgspec.Struct):
     """The labels of a text of several."""
 
-    results: list[Suggestion]
+    results: list[AnnifSuggestion]
     document_id: str | None
 
 
@@ -143,7 +143,7 @@ async def project(service: AnyService, project_id: str) -> Response:
     "/projects/{project_id}/suggest",
     response_class=Response,
     responses={
-        200: json_response(Suggestions, "The labels."),
+        200: json_response(AnnifSuggestions, "The labels."),
         **responses(400, 401, 403, 404, 408, 413, 422, 429, 503),
     },
     openapi_extra=_FORM,

@@ -13,7 +13,7 @@ from fastapi import Request
 
 from longtail.serve.access import Access
 from longtail.serve.batching import Batcher, Question, TextLabels
-from longtail.serve.metrics import Metrics
+from longtail.serve.metrics import ServerMetrics
 from longtail.serve.models import Models, ServedModel
 from longtail.serve.problems import LOG, Problem
 from longtail.serve.settings import ServeSettings
@@ -30,7 +30,7 @@ class Service:
     def __init__(self, models: Models, settings: ServeSettings) -> None:
         self.models, self.settings = models, settings
         self.access = Access(settings.tokens)
-        self.metrics = Metrics()
+        self.metrics = ServerMetrics()
         self.metrics.models(models)
         self.batcher = Batcher(settings, models.run, self._count_batch)
         self.is_stopping = False
