@@ -23,7 +23,9 @@ from longtail.presets import preset_names
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait crawl where cores are busy
 
-hypothesis.settings.register_profile("longtail", deadline=None)  # no test is timed: machines may be busy
+hypothesis.settings.register_profile(  # no test is timed: machines may be busy
+    "longtail", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("longtail")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
