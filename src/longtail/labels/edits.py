@@ -122,18 +122,30 @@ def in_force(history: Iterable[LabelEdit]) -> list[LabelEdit]:
     return edits
 
 
-def check_edit(edit: LabelEdit, history: Sequence[LabelEdit], vocabulary: Vocabulary) -> None:
-    """Raise if an edit cannot follow a history; `vocabulary` has the labels after that history."""
-    labels = EditedLabels.of(history)
-    if edit.action == "undo":
-        if not in_force(history):
-            raise ConfigError("there is no change of labels left to undo")
-        return
+def check_history(history: Sequence[LabelEdit], trained: Vocabulary, n_checked: int = 0) -> None:
+    """Raise if an edit cannot follow those before it, in a model that was trained with these labels.
+
+    The first `n_checked` edits are known to be right.
+    """
+    labels = EditedLabels.of(history[:n_checked])
+    for at in range(n_checked, len(history)):
+        edit = history[at]
+        if edit.action == "undo":
+            if not in_force(history[:at]):
+                raise ConfigError("there is no change of labels left to undo")
+            labels = EditedLabels.of(history[: at + 1])
+            continue
+        _check(edit, labels, trained)
+        labels._apply(edit)
+
+
+def _check(edit: LabelEdit, labels: EditedLabels, trained: Vocabulary) -> None:
+    """Raise if an edit cannot be made to these labels."""
     if edit.action == "add":
-        _check_new(edit, vocabulary)
+        _check_new(edit, labels, trained)
         return
     for label in (edit.label, *([edit.into] if edit.action == "merge" else [])):
-        if label not in vocabulary.position:
+        if not (label in trained.position or label in labels.added):
             raise ConfigError(f"the model has no label with the id '{label}'")
     state = labels.state(edit.label)
     if edit.action == "restore" and not state:
@@ -149,16 +161,10 @@ def check_edit(edit: LabelEdit, history: Sequence[LabelEdit], vocabulary: Vocabu
             raise ConfigError(f"label '{edit.into}' is {labels.state(edit.into)}; merge into a label in use")
 
 
-def check_history(history: Sequence[LabelEdit], trained: Vocabulary) -> None:
-    """Raise if a history cannot be that of a model which was trained with these labels."""
-    for at, edit in enumerate(history):
-        check_edit(edit, history[:at], EditedLabels.of(history[:at]).vocabulary(trained))
-
-
-def _check_new(edit: LabelEdit, vocabulary: Vocabulary) -> None:
+def _check_new(edit: LabelEdit, labels: EditedLabels, trained: Vocabulary) -> None:
     if not edit.label.strip() or not edit.name.strip():
         raise ConfigError("a new label needs an id and a name, got none")
-    if edit.label in vocabulary.position:
+    if edit.label in trained.position or edit.label in labels.added:
         raise ConfigError(f"the model has a label with the id '{edit.label}' already; rename or restore that one")
     if not all(any(text.strip() for text in example.values()) for example in edit.examples):
         raise ConfigError(f"the examples of label '{edit.label}' must be texts, got one without any")

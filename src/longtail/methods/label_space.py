@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from longtail.data.arrow import int_array
 from longtail.data.vocabulary import Vocabulary
-from longtail.labels.edits import LabelEdit, check_edit
+from longtail.labels.edits import LabelEdit, check_history
 from longtail.labels.model_labels import ModelLabels
 from longtail.predictions import Predictions, Suggestion
 from longtail.scores.chain import Chain
@@ -59,13 +59,13 @@ class MethodLabels:
 
         New texts are tagged with the labels as they are then. `LabelEditor` does the same to a saved model.
         """
-        chain, vocabulary = self.chain_, self.vocabulary_
+        n_before = len(self.label_history)
+        chain = self.chain_.with_edits(edits)
+        check_history(chain.edits.history, self.trained_vocabulary_, n_before)
         for edit in edits:
-            check_edit(edit, chain.edits.history, vocabulary)
-            self._check_new_label(edit)
-            chain = chain.with_edit(edit)
-            vocabulary = chain.edited.vocabulary(self.trained_vocabulary_)
-        self.chain_, self.vocabulary_ = chain, vocabulary
+            if edit.action == "add":
+                self._check_new_label(edit)
+        self.chain_, self.vocabulary_ = chain, chain.edited.vocabulary(self.trained_vocabulary_)
 
     def _check_new_label(self, edit: LabelEdit) -> None:
         """Raise if the model cannot suggest the label that an edit adds."""

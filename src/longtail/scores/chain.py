@@ -77,9 +77,9 @@ class Chain:
         """What all changes of labels come to."""
         return self.edits.labels
 
-    def with_edit(self, edit: LabelEdit) -> Chain:
-        """Return the chain after one more change of the labels."""
-        edits = Edits(history=(*self.edits.history, edit))
+    def with_edits(self, more: Iterable[LabelEdit]) -> Chain:
+        """Return the chain after further changes of the labels."""
+        edits = Edits(history=(*self.edits.history, *more))
         return Chain((edits, *(step for step in self.steps if not isinstance(step, Edits))))
 
     def lowest_score(self, threshold: float | Literal["auto"] | None) -> float | None:
