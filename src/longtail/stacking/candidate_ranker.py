@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +72,15 @@ class Examples:
         return fit_ranker(self.features, self.right, self.per_text, options, seed=seed, run=run)
 
 
+class Learned(NamedTuple):
+    """What is learned from the members' lists of texts that they have not seen."""
+
+    ranker: CandidateRanker
+    calibration: Calibrate
+    unseen: TopK
+    """Lists of the same texts, by rankers that have not seen the text either: what the stack is worth on new texts."""
+
+
 @dataclass(frozen=True, eq=False)
 class CandidateRanker:
     """A trained ranker with what its features are made of."""
@@ -89,8 +99,8 @@ class CandidateRanker:
         *,
         seed: int,
         run: Run,
-    ) -> tuple[CandidateRanker, Calibrate]:
-        """Train on the members' lists of texts `rows` of a split; return the ranker and the calibration of its scores.
+    ) -> Learned:
+        """Train on the members' lists of texts `rows` of a split; return the ranker, and the lists it has of them.
 
         Each member must have been trained without the fold of the text; `folds` (n_texts,) are those of the split.
         """
@@ -120,10 +130,11 @@ class CandidateRanker:
                 scores = _probabilities(ranker, in_fold.features, len(lists), run)
                 unseen.append(candidates.top_k(scores, _N_CALIBRATED))
                 order.append(texts)
-        calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
+        in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        return cls(evidence, Examples.joined(examples).ranker(options, seed, run)), calibration
+        ranker = cls(evidence, Examples.joined(examples).ranker(options, seed, run))
+        return Learned(ranker, fit_calibration(in_order, labels), in_order)
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""
