@@ -156,7 +156,7 @@ def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[Ro
 
 @contextmanager
 def _in_use(network: Network) -> Iterator[None]:
-    """Switch off dropout, gradients and compiling (there are many shapes); on a GPU use bfloat16.
+    """Switch off dropout and gradients; on a GPU use bfloat16.
 
     Only a network that is being trained changes its mode: the mode of a trained one is shared by all threads.
     """
@@ -166,7 +166,7 @@ def _in_use(network: Network) -> Iterator[None]:
     first = next(network.encoder.parameters())
     mixed = torch.autocast(first.device.type, torch.bfloat16, enabled=first.is_cuda and first.dtype == torch.float32)
     try:
-        with torch.inference_mode(), mixed, torch.compiler.set_stance("force_eager"):
+        with torch.inference_mode(), mixed:
             yield
     finally:
         if was_training:

@@ -191,14 +191,15 @@ class Tagger:
     def quantised(self, precision: Precision = "auto") -> Network:
         """Return the network for prediction, on the device that is used; a copy per precision is made once."""
         device = choose_device("auto")
-        if device_of(self.network).type != device.type:
-            self.network.to(device)
         precision = resolve_precision(precision, device)
-        if precision == "fp32":
-            return self.network
-        if precision not in self._quantised:
-            self._quantised[precision] = self.network.quantised(precision).eval()
-        return self._quantised[precision]
+        with _MOVING:
+            if device_of(self.network).type != device.type:
+                self.network.to(device)
+            if precision == "fp32":
+                return self.network
+            if precision not in self._quantised:
+                self._quantised[precision] = self.network.quantised(precision).eval()
+            return self._quantised[precision]
 
 
 def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -256,6 +257,10 @@ def _warn_of_cut_texts(tokens: TokenRows, limit: int) -> None:
         )  # fmt: skip
 
 
+_MOVING = threading.Lock()
+"""Held while a network goes to another device or is copied in another precision: threads share it."""
+
+
 class _ThreadsInUse:
     """How many calls use torch now, and the number of threads it had before the first of them."""
 
@@ -270,13 +275,14 @@ _IN_USE = _ThreadsInUse()
 def threads_of(engine: Engine) -> Iterator[None]:
     """Let torch use as many threads as the engine has.
 
-    The number holds for the whole process and sums are rounded by it, so calls that overlap must not reset it under
-    each other: the last one that ends does.
+    The number holds for the whole process and must not change under a product that is being computed: of calls that
+    overlap, the first one sets it and the last one sets it back.
     """
     with _IN_USE.lock:
-        _IN_USE.before = _IN_USE.before if _IN_USE.n_calls else torch.get_num_threads()
+        if not _IN_USE.n_calls:
+            _IN_USE.before = torch.get_num_threads()
+            torch.set_num_threads(engine.n_threads)
         _IN_USE.n_calls += 1
-        torch.set_num_threads(engine.n_threads)
     try:
         yield
     finally:

@@ -260,7 +260,7 @@ class Trainer:
     def _validated(self, validate: Callable[[], float] | None, writer: Any) -> bool:
         """Validate with averaged weights; return whether to stop."""
         at, options = self.at, self.options
-        with self.averager.swapped_in():
+        with self.averager.swapped_in(), torch.compiler.set_stance("force_eager"):  # texts to predict have many shapes
             score = validate() if validate and self.accelerator.is_main_process else 0.0
             score = of_main(score) if self.n_ranks > 1 else score
             if score > at.best:
