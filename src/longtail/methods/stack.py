@@ -113,8 +113,7 @@ class Stack(Method):
             for number, within in enumerate(self._runs(run))
         ]
         learned = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
-        self.ranker_, self.calibration_ = learned.ranker, learned.calibration
-        self.unseen_ = Unseen.of(learned.unseen, lists, split.labels.take(rows))
+        self.ranker_, self.calibration_, self.unseen_ = learned.ranker, learned.calibration, learned.unseen
         untrained = zip(self._untrained(), self._runs(run), strict=True)
         self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
 

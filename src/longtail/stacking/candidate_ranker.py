@@ -35,6 +35,7 @@ from longtail.stacking.features import (
 from longtail.stacking.folds import folds_of
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
+from longtail.stacking.unseen import Unseen
 from longtail.structure import Structure
 from longtail.types import LabelMatrix, TopK
 
@@ -77,8 +78,9 @@ class Learned(NamedTuple):
 
     ranker: CandidateRanker
     calibration: Calibrate
-    unseen: TopK
-    """Lists of the same texts, by rankers that have not seen the text either: what the stack is worth on new texts."""
+    unseen: Unseen
+    lists: TopK
+    """Lists of the same texts, by rankers that have not seen the text either: what the stack says of new texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +135,8 @@ class CandidateRanker:
         in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        ranker = cls(evidence, Examples.joined(examples).ranker(options, seed, run))
-        return Learned(ranker, fit_calibration(in_order, labels), in_order)
+        whole = cls(evidence, Examples.joined(examples).ranker(options, seed, run))
+        return Learned(whole, fit_calibration(in_order, labels), Unseen.of(in_order, lists, labels), in_order)
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""
