@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from longtail.options import Options
-from longtail.stacking.unseen import METRIC, Unseen
+from longtail.stacking.held_out import METRIC, HeldOutFigures
 from longtail.units import in_seconds
 
 
@@ -29,16 +29,16 @@ class Outcome(Options):
     """Seconds from the beginning; None where time did not matter."""
 
     @classmethod
-    def compared(cls, unseen: Unseen, stack: str, members: Sequence[str]) -> Self:
+    def compared(cls, figures: HeldOutFigures, stack: str, members: Sequence[str]) -> Self:
         """Return the stack, or the first member where the stack is not better on the texts that nobody has seen."""
-        values = [unseen.stack or 0.0, *unseen.members]
-        figures = tuple(Figure(model=name, ndcg=value) for name, value in zip((stack, *members), values, strict=True))
-        first, second = figures[:2]
+        values = [figures.stack or 0.0, *figures.members]
+        by_model = tuple(Figure(model=name, ndcg=value) for name, value in zip((stack, *members), values, strict=True))
+        first, second = by_model[:2]
         better = first.ndcg > second.ndcg
         winner, loser = (first, second) if better else (second, first)
         compared = f"{METRIC} {winner.ndcg:.4f}, {loser.model} {loser.ndcg:.4f}"
         why = f"it is {'better' if better else 'at least as good'}: {compared}"
-        return cls(model=winner.model, why=why, n_held_out=unseen.n_texts, figures=figures)
+        return cls(model=winner.model, why=why, n_held_out=figures.n_texts, figures=by_model)
 
     def __str__(self) -> str:
         where = f" on {self.n_held_out:,} training texts that they had not seen" if self.n_held_out else ""

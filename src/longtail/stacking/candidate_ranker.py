@@ -33,9 +33,9 @@ from longtail.stacking.features import (
     text_lengths,
 )
 from longtail.stacking.folds import folds_of
+from longtail.stacking.held_out import HeldOutFigures, HeldOutLists
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
-from longtail.stacking.unseen import Unseen
 from longtail.structure import Structure
 from longtail.types import LabelMatrix, TopK
 
@@ -78,9 +78,8 @@ class Learned(NamedTuple):
 
     ranker: CandidateRanker
     calibration: Calibrate
-    unseen: Unseen
-    lists: TopK
-    """Lists of the same texts, by rankers that have not seen the text either: what the stack says of new texts."""
+    held_out: HeldOutLists
+    figures: HeldOutFigures
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +135,8 @@ class CandidateRanker:
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
         whole = cls(evidence, Examples.joined(examples).ranker(options, seed, run))
-        return Learned(whole, fit_calibration(in_order, labels), Unseen.of(in_order, lists, labels), in_order)
+        held_out = HeldOutLists(rows, in_order, lists)
+        return Learned(whole, fit_calibration(in_order, labels), held_out, HeldOutFigures.of(held_out, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""
