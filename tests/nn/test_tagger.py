@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from longtail.nn.encoders.transformer import TransformerOptions
 from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
-from longtail.nn.tagger import NetworkPlan, Tagger, threads_of
+from longtail.nn.tagger import NetworkPlan, Tagger
 from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder, write_folder
 from longtail.run.local import LocalEngine
@@ -174,25 +173,12 @@ def test_what_was_drawn_and_the_number_of_threads_stay_as_they_were(fit: Any) ->
     assert torch.equal(torch.rand(3), wanted)
 
 
-def test_calls_that_overlap_share_one_number_of_threads() -> None:
-    torch.set_num_threads(2)
-    inside, leave = threading.Event(), threading.Event()
-
-    def first() -> None:
-        with threads_of(LocalEngine(1)):
-            inside.set()
-            assert leave.wait(30)
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert inside.wait(30)
-    with ThreadPoolExecutor(1) as pool:  # a new thread begins with the number of the process
-
-        def second() -> int:
-            with threads_of(LocalEngine(2)):
-                return torch.get_num_threads()
-
-        assert pool.submit(second).result() == 1  # not changed under the call that runs
-        leave.set()
-        thread.join()
-        assert pool.submit(second).result() == 2
+def test_a_training_does_not_depend_on_what_other_threads_compute(fit: Any) -> None:
+    texts = [f"word{label}a word{label}b" for label in range(20)]
+    alone = fit(texts, n_steps=20).network.state_dict()
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(fit, texts[::-1], n_steps=30)
+        predicted = pool.submit(lambda: [fit(texts[:4], n_steps=5).vectors(table(texts), ONE) for _ in range(3)])
+        state = fit(texts, n_steps=20).network.state_dict()
+        beside.result(), predicted.result()
+    assert all(torch.equal(state[name], alone[name]) for name in alone)

@@ -17,6 +17,7 @@ from longtail.data.dataset import Split
 from longtail.run.progress import SILENT
 from longtail.run.resources import ResourceEstimate
 from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.ranker import RankerOptions, fit_ranker
 from longtail.stacking.trees import TreesOptions
 from longtail.types import TopK
@@ -97,10 +98,10 @@ def ranker_seconds(options: RankerOptions, run: Run) -> float:
     few = options.model_copy(update={"n_trees": _TREES}) if isinstance(options, TreesOptions) else options
     factor = options.n_trees / _TREES if isinstance(options, TreesOptions) else 1.0
     quiet = Run(run.engine, SILENT)
-    per_text = np.full(_ROWS // 50, 50)
-    fit_ranker(features[:2000], right[:2000], per_text[:40], few, seed=0, run=quiet)  # loads the library
+    examples = CandidateExamples(features, right, np.full(_ROWS // 50, 50))
+    fit_ranker(examples, few, seed=0, run=quiet)  # loads the library
     start = time.perf_counter()
-    fit_ranker(features, right, per_text, few, seed=0, run=quiet)
+    fit_ranker(examples, few, seed=0, run=quiet)
     return factor * (time.perf_counter() - start) / _ROWS
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from longtail.errors import LongtailError
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 from longtail.run.engine import Engine, SharedArrays
 from longtail.run.progress import Advance, Progress
 from longtail.run.run import Run
