@@ -40,7 +40,7 @@ LAYERS = [
         "units",
     },
     {"kernels", "run"},
-    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours"},
+    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours", "explain"},
     {"linear", "nn", "presets", "published"},
     {"stacking"},
     {"methods"},
@@ -92,7 +92,7 @@ def imports_of(file: Path) -> Iterator[str]:
 
 
 def is_method(file: Path) -> bool:
-    shared = {"__init__", "base", "estimator", "manifest", "members", "network", "registry", "signature"}
+    shared = {"__init__", "base", "estimator", "explaining", "manifest", "members", "network", "registry", "signature"}
     return room_of(file) == "methods" and file.stem not in shared
 
 

@@ -36,6 +36,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.explaining import Explaining
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.old_options import current_options
@@ -68,7 +69,7 @@ class MethodOptions(Options):
     """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
 
 
-class Method(Estimator, ABC):
+class Method(Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:

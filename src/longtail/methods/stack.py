@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution, of_members
+from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
@@ -28,6 +30,7 @@ from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
 from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
 from longtail.stacking.ranker import RankerOptions
+from longtail.stacking.shares import member_shares
 from longtail.stacking.trees import TreesOptions
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
@@ -131,9 +134,17 @@ class Stack(Method):
         return [run.within(f"member-{number}") for number in range(len(self.options.members))]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
+        return self.ranker_.top_k(self._lists(texts, k, run), texts.table, k, run)
+
+    def _lists(self, texts: TextReadings, k: int, run: Run) -> list[TopK]:
+        """Return the list of each member, of at least k labels."""
         length = max(k, self.options.list_length)
-        lists = [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
-        return self.ranker_.top_k(lists, texts.table, k, run)
+        return [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        shares = member_shares(self.ranker_, self._lists(texts, 1, run), texts.table, label, run)
+        explained = [member._explanation(texts, words, label, _run_for(member, run)) for member in self.members_]
+        return of_members([member.method for member in self.options.members], shares, explained, words)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
