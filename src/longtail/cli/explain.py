@@ -15,7 +15,7 @@ from longtail.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from longtail.explain import Examples, Explanation
+    from longtail.explain import ExampleTexts, Explanation
     from longtail.methods.base import Method
 
 STDIN = "-"
@@ -71,14 +71,14 @@ def explain(
         show_explanation(screen, one)
 
 
-def _examples(model: Method, data: str, screen: Screen) -> Examples:
+def _examples(model: Method, data: str, screen: Screen) -> ExampleTexts:
     """Return the training texts of DATA, as the model was trained on them."""
     from longtail.evaluation import as_trained
-    from longtail.explain import Examples
+    from longtail.explain import ExampleTexts
     from longtail.training import load_for
 
     dataset = as_trained(model, load_for(model, {"source": data}, screen.progress))
-    return Examples.of(dataset.train)
+    return ExampleTexts.of(dataset.train)
 
 
 def show_explanation(screen: Screen, explanation: Explanation) -> None:

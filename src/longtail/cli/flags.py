@@ -271,5 +271,5 @@ def _parameters_of(group: Any) -> tuple[Parameter, ...]:
 
 
 def _info(parameter: Parameter) -> Any:
-    """Return what Typer is told of a parameter."""
+    """Return the annotation of a parameter, for Typer."""
     return get_args(parameter.annotation)[1]

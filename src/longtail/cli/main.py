@@ -98,7 +98,7 @@ def _run(given: list[str]) -> int:
     except MemoryError:
         return _fail("the machine's memory is full; use fewer features, or a machine with more")
     except BrokenPipeError:
-        return 1  # nobody is left to read
+        return 1  # the reader of the pipe is gone
     except OSError as error:  # only streams have no name, and the library reports files
         return _fail(f"cannot use {error.filename or 'standard output'}: {error.strerror or error}")
     finally:

@@ -90,7 +90,7 @@ def as_table(texts: Texts) -> pa.Table:
 def as_strings(values: Any, name: str) -> pa.ChunkedArray:
     """Return texts as an Arrow column of type string without nulls; a missing text is an empty one.
 
-    `name` is the column that errors speak of.
+    `name` is the column named in errors.
     """
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _string_array(values)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.explain.explanation import Example, Explanation, HowExplained, Level, Share
+from longtail.explain.explanation import Example, Explanation, HowExplained, LevelMargin, Share
 from longtail.explain.words import TextWords
 
 
@@ -19,7 +19,7 @@ class Attribution:
     method: HowExplained
     weights: NDArray[np.float64]  # (n_words,)
     note: str = ""
-    levels: tuple[Level, ...] = ()
+    levels: tuple[LevelMargin, ...] = ()
     names: tuple[str, ...] = ()
     members: tuple[Share, ...] = ()
     nearest: tuple[Example, ...] = ()

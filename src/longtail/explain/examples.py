@@ -1,6 +1,6 @@
 """The nearest training texts that carry a label: what a person compares a new text with.
 
-examples = Examples.of(split)                reads the training texts once
+examples = ExampleTexts.of(split)                reads the training texts once
 examples.nearest(fields, label id, n)    ->  up to n examples, the most similar first
 """
 
@@ -20,7 +20,7 @@ from longtail.types import LabelMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class ExampleTexts:
     """Training texts as TF-IDF, found by label."""
 
     split: Split
@@ -29,7 +29,7 @@ class Examples:
     texts_of: LabelMatrix  # (n_labels, n_texts) the texts of each label
 
     @classmethod
-    def of(cls, split: Split, run: Run | None = None) -> Examples:
+    def of(cls, split: Split, run: Run | None = None) -> ExampleTexts:
         """Return the texts of a split, made ready to be compared with others."""
         tfidf = Tfidf()
         return cls(split, tfidf, tfidf.fit_transform(split.texts, run), split.labels.transpose())

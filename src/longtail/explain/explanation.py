@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from longtail.explain.examples import Examples
+    from longtail.explain.examples import ExampleTexts
 
 HowExplained: TypeAlias = Literal["contributions", "integrated gradients", "occlusion", "members"]
 """`contributions`: terms of the sum that the score is made of. `integrated gradients`: along the way from an empty text
@@ -40,7 +40,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelMargin:
     """One classifier on the way from the root of a label tree to the label: its words and its bias are its margin."""
 
     name: str
@@ -107,7 +107,7 @@ class Explanation:
     """The words that matter, those that speak most for the label first."""
     note: str = ""
     """How far to trust it, where that must be said."""
-    levels: tuple[Level, ...] = ()
+    levels: tuple[LevelMargin, ...] = ()
     """Linear methods: the classifiers from the root of the label tree to the label."""
     names: tuple[str, ...] = ()
     """Methods that look for names: those of the label that the text has."""
@@ -127,7 +127,7 @@ class Explanation:
         places = [(*span, word.weight / largest) for word in self.words for span in word.spans]
         return sorted(places, key=lambda place: (order[place[0]], place[1]))
 
-    def beside(self, examples: Examples, n: int = 3) -> Explanation:
+    def beside(self, examples: ExampleTexts, n: int = 3) -> Explanation:
         """Return the same explanation with the n nearest of these training texts that carry the label."""
         return replace(self, nearest=examples.nearest(self.fields, self.label, n))
 

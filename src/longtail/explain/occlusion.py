@@ -82,6 +82,24 @@ def occlusion(
     return weights
 
 
+def both_ways(
+    words: TextWords, groups: Sequence[Sequence[int]], label: int, n_labels: int, ask: Ask
+) -> NDArray[np.float64]:
+    """Return the mean of what the label loses without a group and of what the group alone brings back, (n_words,).
+
+    For words that can stand in for each other: where a text has two names of a label, it loses little without one. A
+    word has the sum of its groups; words in none have 0.
+    """
+    every = {word for group in groups for word in group}
+    others = [sorted(every.difference(group)) for group in groups]
+    losses = without_each(words, [*groups, *others, sorted(every)], label, n_labels, ask)
+    n = len(groups)
+    weights = np.zeros(len(words))
+    for group, loss in zip(groups, (losses[:n] + losses[-1] - losses[n:-1]) / 2, strict=True):
+        weights[list(group)] += loss
+    return weights
+
+
 def _in_weighty_groups(
     words: TextWords, chosen: NDArray[np.int64], label: int, n_labels: int, ask: Ask, most: int
 ) -> NDArray[np.int64]:

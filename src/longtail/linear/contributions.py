@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.explain.attribution import Attribution
-from longtail.explain.explanation import Level
+from longtail.explain.explanation import LevelMargin
 from longtail.explain.terms import TermShares
 from longtail.explain.words import TextWords
 from longtail.kernels.rows import Rows
@@ -75,7 +75,7 @@ def attribute_linear(
     of_words = [shares.of_words(of_child.terms) for of_child in path]
     names = [*(f"clusters, level {number}" for number in range(1, len(path))), "label"]
     levels = tuple(
-        Level(name, of_child.margin, of_child.bias, words.weighted(weights))
+        LevelMargin(name, of_child.margin, of_child.bias, words.weighted(weights))
         for name, of_child, weights in zip(names, path, of_words, strict=True)
     )
     total = of_words[-1] + cluster_weight * sum(of_words[:-1], np.zeros(len(words)))

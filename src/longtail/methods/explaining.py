@@ -18,7 +18,7 @@ from longtail.data.dataset import TEXT, as_table
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.explain.attribution import Attribution
-from longtail.explain.examples import Examples
+from longtail.explain.examples import ExampleTexts
 from longtail.explain.explanation import Explanation
 from longtail.explain.occlusion import LIST_LENGTH, occlusion
 from longtail.explain.words import TextWords
@@ -53,7 +53,7 @@ class Explaining:
         text: str | Mapping[str, str],
         label: str,
         *,
-        examples: Examples | None = None,
+        examples: ExampleTexts | None = None,
         n_examples: int = 3,
         run: Run | None = None,
         threads: int | None = None,
@@ -64,7 +64,7 @@ class Explaining:
         Args:
             text: A text, or its fields by name (`title`, `text`).
             label: The label's id or its name.
-            examples: Training texts, of which the nearest with this label are shown (`Examples.of(data.train)`).
+            examples: Training texts, of which the nearest with this label are shown (`ExampleTexts.of(data.train)`).
                 Without them only methods that keep their training texts show some, by number.
             n_examples: How many training texts are shown at most.
             run: How the work is done; `threads` and `progress` are shorthands for its parts.

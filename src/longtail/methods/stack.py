@@ -23,6 +23,7 @@ from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.methods.members import MethodOfMethods
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
@@ -79,7 +80,7 @@ class StackOptions(MethodOptions):
 
 
 @METHODS.register("stack")
-class Stack(Method):
+class Stack(MethodOfMethods):
     """Several methods, and a ranker that learns on held-out texts whom to trust with which label.
 
     For example:
@@ -93,8 +94,6 @@ class Stack(Method):
     precisions = PRECISIONS
     reads_features = True
     sees_all_labels = True
-
-    members_: list[Method]
 
     if TYPE_CHECKING:
 
@@ -134,17 +133,13 @@ class Stack(Method):
         return [run.within(f"member-{number}") for number in range(len(self.options.members))]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
-        return self.ranker_.top_k(self._lists(texts, k, run), texts.table, k, run)
-
-    def _lists(self, texts: TextReadings, k: int, run: Run) -> list[TopK]:
-        """Return the list of each member, of at least k labels."""
-        length = max(k, self.options.list_length)
-        return [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
+        return self.ranker_.top_k(self._lists(texts, max(k, self.options.list_length), run), texts.table, k, run)
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
-        shares = member_shares(self.ranker_, self._lists(texts, 1, run), texts.table, label, run)
-        explained = [member._explanation(texts, words, label, _run_for(member, run)) for member in self.members_]
-        return of_members([member.method for member in self.options.members], shares, explained, words)
+        lists = self._lists(texts, self.options.list_length, run)
+        shares = member_shares(self.ranker_, lists, texts.table, label, run)
+        names = [member.method for member in self.options.members]
+        return of_members(names, shares, self._explained(texts, words, label, run), words)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
@@ -190,13 +185,3 @@ class Stack(Method):
             seconds = None if estimate.seconds is None else estimate.seconds * n_trainings
             total = total.then(replace(estimate, seconds=seconds))
         return total
-
-    def describe(self) -> dict[str, Any]:
-        """Return the facts of all members: of their trees of labels (`members`) and of their networks."""
-        facts = [member.describe() for member in self.members_]
-        return {key: [one for each in facts for one in each.get(key, ())] for key in ("members", "networks")}
-
-
-def _run_for(member: Method, run: Run) -> Run:
-    """Return the run at a precision that the member can predict with."""
-    return run if run.precision in member.precisions else replace(run, precision="auto")

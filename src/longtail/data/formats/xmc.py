@@ -22,7 +22,7 @@ from longtail.data.dataset import Split
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, no_texts, without_blanks
 from longtail.data.formats.splits import need_files, split_files
-from longtail.data.lines import Lines, fault, first_line, read_lines
+from longtail.data.lines import LineBlock, fault, first_line, read_lines
 from longtail.data.names import numbered_names
 from longtail.errors import DataError
 from longtail.sparse import MAX_COLUMNS, sp
@@ -87,7 +87,7 @@ def _read(path: Path, options: XmcOptions, has_header: bool) -> Iterator[TextBat
     for block in read_lines(path, options.on_bad_utf8, block_bytes=options.block_bytes):
         if has_header and block.line == 1:
             n_texts, n_features = _counts(path, block.lines[0].as_py())
-            block = Lines(block.lines.slice(1), 2)
+            block = LineBlock(block.lines.slice(1), 2)
         n_read += len(block.lines)
         if len(block.lines):
             yield _parse(path, block, n_features if has_header else None)
@@ -103,7 +103,7 @@ def _counts(path: Path, line: str) -> tuple[int, int]:
     return int(counts[1]), int(counts[2])
 
 
-def _parse(path: Path, block: Lines, n_features: int | None) -> TextBatch:
+def _parse(path: Path, block: LineBlock, n_features: int | None) -> TextBatch:
     lines = pc.replace_substring(block.lines, "\t", " ")
     first = pc.list_element(pc.split_pattern(lines, " ", max_splits=1), 0)
     first = pc.if_else(pc.match_substring(first, ":"), "", first)
@@ -141,7 +141,7 @@ def _features(lines: pa.Array, n_features: int | None) -> Any | None:
     return matrix
 
 
-def _line_fault(path: Path, block: Lines, n_features: int | None) -> DataError:
+def _line_fault(path: Path, block: LineBlock, n_features: int | None) -> DataError:
     most = (n_features or MAX_COLUMNS) - 1
     for number, line in enumerate(block.lines.to_pylist(), block.line):
         if not _LINE.fullmatch(line):
