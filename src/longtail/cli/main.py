@@ -16,6 +16,8 @@ import typer
 
 from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, serve, show, train, tune
 from longtail.cli.flags import in_flags, with_flags
+from longtail.cli import compare, data, demo, evaluate, explain, plan, predict, reproduce, show, train, tune
+from longtail.cli.flags import in_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
 from longtail.errors import ConfigError, LongtailError
@@ -36,6 +38,7 @@ app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("serve")(with_flags(serve.serve, lasting=True))
+app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
