@@ -18,8 +18,9 @@ from longtail.errors import LongtailError, ModelFormatError
 from longtail.kernels.rows import Rows
 from longtail.labels.buckets import Buckets
 from longtail.labels.index import LabelIndex
+from longtail.mapped_arrays import map_arrays, store_arrays
 from longtail.methods import create_method, load_model
-from longtail.persist import MANIFEST, Folder, map_arrays, store_arrays, write_folder
+from longtail.persist import MANIFEST, Folder, write_folder
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "linear": {"tree": {"max_leaf": 2, "branching": 2}},
@@ -36,6 +37,15 @@ def models(tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset
     for name, options in OPTIONS.items():
         create_method(name.split()[0], options).fit(tiny(named=True).train, threads=1).save(folder / name)
     return {name: folder / name for name in OPTIONS}
+
+
+@pytest.fixture(scope="module")
+def network(
+    tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset], quick: Callable[..., dict[str, Any]]
+) -> Path:
+    folder = tmp_path_factory.mktemp("network") / "model"
+    create_method("lightxml", quick("lightxml", epochs=1)).fit(tiny().train, threads=1).save(folder)
+    return folder
 
 
 def reseal(model: Path, change: Callable[[dict[str, Any]], Any] = lambda manifest: None) -> None:
@@ -218,6 +228,36 @@ def test_labels_without_a_name_are_refused(models: dict[str, Path], tmp_path: Pa
         reseal(model)
         with pytest.raises(ModelFormatError, match="label"):
             load_model(model)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("config", "hidden_size"), "x"),
+        (("config", "layer_norm_eps"), 2**31),
+        (("config", "model_type"), 3),
+        (("config",), []),
+        (("origin",), "x"),
+        (("origin",), [None]),
+        (("origin", "source"), 3),
+    ],
+)
+def test_an_encoder_that_somebody_described_is_one_clear_line_or_a_model(
+    network: Path, tmp_path: Path, place: tuple[str, ...], value: Any
+) -> None:
+    model = shutil.copytree(network, tmp_path / "m")
+
+    def change(manifest: dict[str, Any]) -> None:
+        holder = manifest["member-0"]["encoder"]
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = value
+
+    reseal(model, change)
+    try:
+        load_model(model).describe()
+    except LongtailError as error:
+        assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("version", [-1, 0, True, "2", 1.0, None])
