@@ -117,7 +117,8 @@ def work(options: argparse.Namespace) -> None:
 
 def earlier() -> dict[str, Any]:
     """Return the results that slices before this one left."""
-    results: dict[str, Any] = json.loads(RESULTS.with_suffix(".json").read_text(encoding="utf-8"))
+    file = RESULTS.with_suffix(".json")
+    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return results
 
 
