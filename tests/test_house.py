@@ -45,6 +45,7 @@ LAYERS = [
     {"stacking"},
     {"methods"},
     {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
+    {"review"},
     {"cli", "__main__"},
 ]
 """Imports go from later to earlier layers, or stay inside one."""
@@ -61,6 +62,7 @@ ONLY_IN = {
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],
+    **{name: [SOURCE / "review"] for name in ("sqlalchemy", "psycopg", "pypdfium2", "docx", "lxml")},
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

@@ -79,6 +79,8 @@ def add(
     from longtail.review.store import ReviewStore
 
     screen = Screen(quiet)
+    if not texts.exists():
+        raise DataError(f"there is no file or folder {texts}; give texts in a file, or a folder of documents")
     given = {"per_text": per_text, "overlap": overlap, "order": order, "blind": blind}
     with ReviewStore.open(reviews) as store:
         from longtail.review.adding import add_texts, make_queue

@@ -82,7 +82,8 @@ class ReviewStore:
             raise  # a rule of ours: whoever asked knows what it means
         except (DatabaseError, InterfaceError, TimeoutError) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise DataError(f"cannot use the review store {self.address}: {reason}") from error
+            hint = "; is the server running, and may you use it?" if self.address.startswith(ADDRESSES) else ""
+            raise DataError(f"cannot use the review store {self.address}: {reason}{hint}") from error
 
     def _prepare(self, create: bool) -> None:
         import sqlalchemy as sa
@@ -153,7 +154,7 @@ def _postgresql(address: str) -> Engine:
         raise MissingExtraError(f"PostgreSQL needs psycopg: pip install 'longtail[review]' ({error})") from error
     try:
         url = sa.make_url(address).set(drivername="postgresql+psycopg")
-    except sa.exc.ArgumentError as error:
+    except (sa.exc.ArgumentError, ValueError) as error:
         raise DataError("a PostgreSQL store must be named postgresql://user:password@host/database") from error
     return sa.create_engine(url, pool_pre_ping=True)  # type: ignore[no-any-return]
 
@@ -167,4 +168,8 @@ def _sqlalchemy() -> Any:
 
 
 def _without_password(engine: Engine) -> str:
-    return engine.url.database or "" if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+    return (
+        engine.url.database or ""
+        if engine.dialect.name == "sqlite"
+        else engine.url.set(drivername="postgresql").render_as_string()
+    )
