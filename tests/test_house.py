@@ -66,7 +66,10 @@ ONLY_IN = {
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],
     **{name: [SOURCE / "review"] for name in ("sqlalchemy", "psycopg", "pypdfium2", "docx", "lxml")},
-    **{name: [SOURCE / "serve", SOURCE / "review"] for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")},
+    **{
+        name: [SOURCE / "serve", SOURCE / "review"]
+        for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")
+    },
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

@@ -71,7 +71,7 @@ class Decision:
     keystrokes: int | None = None
 
 
-class Kept(NamedTuple):
+class Filed(NamedTuple):
     """A decision that is on disk."""
 
     id: int
@@ -128,7 +128,7 @@ def claim(
 
 def decide(
     store: ReviewStore, decision: Decision, *, kind: Literal["accept", "skip"] = "accept", now: float | None = None
-) -> Kept:
+) -> Filed:
     """Keep a decision, and say so only when it is on disk.
 
     Args:
@@ -293,14 +293,14 @@ def _lock(connection: Connection, text_id: int) -> None:
     connection.execute(sa.select(TEXTS.c.id).where(TEXTS.c.id == text_id).with_for_update())
 
 
-def _kept_before(connection: Connection, key: str) -> Kept | None:
+def _kept_before(connection: Connection, key: str) -> Filed | None:
     row = connection.execute(sa.select(DECISIONS).where(DECISIONS.c.key == key)).first()
-    return None if row is None else Kept(row.id, row.kind, row.text_id, row.late, True)
+    return None if row is None else Filed(row.id, row.kind, row.text_id, row.late, True)
 
 
-def _insert(connection: Connection, row: Mapping[str, Any]) -> Kept:
+def _insert(connection: Connection, row: Mapping[str, Any]) -> Filed:
     number = connection.execute(sa.insert(DECISIONS).values(**row).returning(DECISIONS.c.id)).scalar_one()
-    return Kept(number, row["kind"], row["text_id"], row["late"], False)
+    return Filed(number, row["kind"], row["text_id"], row["late"], False)
 
 
 def _keep_names(connection: Connection, names: Mapping[str, str]) -> None:
