@@ -50,6 +50,22 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
+MinPrecision = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
+        "calibrated scores.",
+        "SHARE",
+    ),
+]
+MinRecall = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in the "
+        "mean. Needs calibrated scores.",
+        "SHARE",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
@@ -69,6 +85,8 @@ def predict(
     k: K = 5,
     out: PredictOut = None,
     threshold: Threshold = None,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
     keep: Keep = None,
     tail_weight: TailWeight = None,
     allow: Allow = None,
@@ -115,6 +133,8 @@ def predict(
                 batch,
                 k,
                 threshold=threshold_of(threshold),
+                min_precision=min_precision,
+                min_recall=min_recall,
                 tail_weight=tail_weight,
                 allow=allow or None,
                 deny=deny or None,
@@ -122,7 +142,8 @@ def predict(
             )
             if write is None:
                 for row, labels in enumerate(suggestions):
-                    show_suggestions(screen, batch["text"][row].as_py(), labels)
+                    route = "" if suggestions.routes is None else suggestions.routes[row]
+                    show_suggestions(screen, batch["text"][row].as_py(), labels, route)
             else:
                 write(batch, suggestions)
             if out is None:
@@ -176,8 +197,8 @@ def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Wri
     return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
 
 
-def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:
-    """Show a text and its labels with a bar for each score."""
+def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route: str = "") -> None:
+    """Show a text, its route, and its labels with a bar for each score."""
     from rich.text import Text
 
     start = " ".join(text[:SHOWN_CHARACTERS].split())

@@ -1,8 +1,10 @@
 """Write predictions, some texts at a time, in the format that a file's name says.
 
-    .jsonl                one object per text: the fields that are kept, and `labels`, a list of id, name and score
+    .jsonl                one object per text: the fields that are kept, and `labels`, a list of id, name and score;
+                          predicted_recall and route, if scores are calibrated
     .csv .tsv .parquet    one row per suggestion: row (of the text, from 0), the fields that are kept, rank (from 1),
-                          label_id, label_name, score; in .csv and .tsv a quote stands before what looks like a formula
+                          label_id, label_name, score, and predicted_recall and route of the text, empty if scores are
+                          not calibrated; in .csv and .tsv a quote stands before what looks like a formula
 
 Libraries for tables are imported when a table is written, so that tagging lines of text starts fast.
 """
@@ -30,7 +32,14 @@ SCORE_DIGITS = 6
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
-_COLUMNS = {"rank": pa.int64(), "label_id": pa.string(), "label_name": pa.string(), "score": pa.float64()}
+_COLUMNS = {
+    "rank": pa.int64(),
+    "label_id": pa.string(),
+    "label_name": pa.string(),
+    "score": pa.float64(),
+    "predicted_recall": pa.float64(),
+    "route": pa.string(),
+}
 
 
 def check_predictions_path(path: Path, kept: Sequence[str]) -> None:
@@ -81,11 +90,22 @@ def json_lines(stream: IO[bytes], kept: Sequence[str]) -> Write:
 
     def write(texts: pa.Table, predictions: Predictions) -> None:
         fields = texts.select(list(kept)).to_pylist() if kept else [{}] * len(predictions)
-        for row, labels in zip(fields, predictions, strict=True):
+        for row, labels, about in zip(fields, predictions, _routes(predictions), strict=True):
             suggested = [{"id": s.id, "name": s.name, "score": round(s.score, SCORE_DIGITS)} for s in labels]
-            stream.write((json_text({**row, "labels": suggested}) + "\n").encode())
+            stream.write((json_text({**row, "labels": suggested, **about}) + "\n").encode())
 
     return write
+
+
+def _routes(predictions: Predictions) -> list[dict[str, Any]]:
+    """Return the predicted recall and the route of each text; nothing if scores are not calibrated."""
+    recall, routes = predictions.predicted_recall, predictions.routes
+    if recall is None or routes is None:
+        return [{}] * len(predictions)
+    return [
+        {"predicted_recall": round(one, SCORE_DIGITS), "route": route}
+        for one, route in zip(recall, routes, strict=True)
+    ]
 
 
 def _table_writer(
@@ -100,10 +120,17 @@ def _table_writer(
         columns = {"row": pc.add(flat["row"], n_texts), **{name: texts[name].take(flat["row"]) for name in kept}}
         columns |= {"rank": flat["rank"], "label_id": flat["id"], "label_name": flat["name"]}
         columns |= {"score": pc.round(flat["score"], SCORE_DIGITS)}
+        known = "route" in flat.column_names
+        columns["predicted_recall"] = pc.round(flat["predicted_recall"], SCORE_DIGITS) if known else _empty(flat)
+        columns["route"] = flat["route"] if known else _empty(flat)
         writer.write_table(prepared(pa.table(columns, _schema(kept))))
         n_texts += len(texts)
 
     return write
+
+
+def _empty(table: pa.Table) -> pa.Array:
+    return pa.nulls(len(table))
 
 
 def _schema(kept: Sequence[str]) -> pa.Schema:

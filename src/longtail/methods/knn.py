@@ -17,12 +17,14 @@ from longtail.data.dataset import Split, Texts
 from longtail.errors import MissingExtraError
 from longtail.linear.resources import pool_bytes
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.methods.calibrated import MOST_ASKED, Unseen
 from longtail.neighbours import Neighbours, Search
 from longtail.neighbours.text_pool import TextPool, TextPoolOptions
 from longtail.neighbours.vote import vote
 from longtail.persist import Folder, FolderWriter
 from longtail.run.progress import SILENT, Progress
 from longtail.run.run import Run
+from longtail.scores.calibrate import LIST_LENGTH
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -70,6 +72,14 @@ class KNN(Method):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         spans = self.pool_.nearest(texts.table, texts.features, run)
         return TopK.stack([vote(neighbours, self.pool_.labels, self.options.power, k) for neighbours in spans])
+
+    def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen:
+        """Return lists of training texts by the votes of all others."""
+        rows = np.sort(self._drawn(len(split))[:MOST_ASKED])
+        some, n = texts.take(rows), self.options.n_neighbours
+        spans = self.pool_.nearest(some.table, some.features, run, n=n + 1)
+        nearest = Neighbours(*(np.concatenate(arrays) for arrays in zip(*spans, strict=True)))
+        return Unseen(rows, vote(nearest.without(rows), self.pool_.labels, self.options.power, LIST_LENGTH))
 
     def neighbours(
         self,

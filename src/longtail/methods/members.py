@@ -9,7 +9,7 @@ A member is whatever ranks labels by itself: a tree, a network, or a whole metho
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import Field, PositiveInt
@@ -88,13 +88,17 @@ class EnsembleMethod(Method, Generic[M]):
         self.members_ = [self._fit_member(plan, split, texts, run.within(name)) for name, plan in self._named_plans()]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
-        if len(self.members_) == 1:
-            return self.members_[0].top_k(texts, k, run)
+        return self._combined(self.members_, texts, k, run)
+
+    def _combined(self, members: Sequence[M], texts: TextReadings, k: int, run: Run) -> TopK:
+        """Return the lists of these members as one."""
+        if len(members) == 1:
+            return members[0].top_k(texts, k, run)
         options: MemberOptions = self.options
         length = options.list_length
         while length < k:
             length *= 2
-        lists = [member.top_k(texts, length, run) for member in self.members_]
+        lists = [member.top_k(texts, length, run) for member in members]
         return combine_growing(lists, k, options.list_length, options.ensemble)
 
     def _save(self, writer: FolderWriter) -> None:

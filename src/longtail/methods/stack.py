@@ -46,7 +46,7 @@ class StackMember(Options):
 
     def create(self, seed: int) -> Method:
         """Return the untrained method."""
-        return create_method(self.method, {"seed": seed}, self.options)
+        return create_method(self.method, {"seed": seed, "calibrate": False}, self.options)
 
 
 AnyMember = Annotated[StackMember, BeforeValidator(lambda m: {"method": m} if isinstance(m, str) else m)]
