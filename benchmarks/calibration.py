@@ -1,7 +1,7 @@
 """How well calibrated every method is, and what it costs; each method in a process of its own.
 
-    python benchmarks/calibration.py [--data NAMES] [--methods NAMES] [--threads N]   trains and measures, then the table
-    python benchmarks/calibration.py --table-only                                     docs/calibration.md from the results
+    python benchmarks/calibration.py [--data NAMES] [--methods NAMES] [--threads N]   trains, measures, writes tables
+    python benchmarks/calibration.py --table-only                                     docs/calibration.md from results
 
 Results: results/calibration/<data>/<method>.json. Measured on dev; where a data set has no dev part, on a tenth of the
 training texts (4,000 at most) that is held out. Networks learn small data only: they are there for their calibration,

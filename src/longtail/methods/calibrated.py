@@ -35,6 +35,8 @@ MOST_ASKED = 4000
 """A calibration is fitted to at most so many texts."""
 _KEPT_OUT, _MOST_KEPT_OUT = 0.05, 2000
 """Share of the texts that are kept out of training, and most of them."""
+_LONGER = 1.3
+"""How much longer training takes with a second model, at most."""
 _DRAWN = 3
 """Second number of the seed by which texts are drawn."""
 _NONE: NDArray[np.int64] = np.empty(0, np.int64)
@@ -108,7 +110,7 @@ class Calibrated:
 
     def _ask_second_model(self, split: Split, texts: TextReadings, asked: TextReadings, share: float, run: Run) -> TopK:
         """Train a second model on a split, a share of what `_fit` was given, and return its lists of other texts."""
-        model = self.from_options({**self.options.plain(), "calibrate": False})._fit_split(split, texts, run)
+        model = self._uncalibrated()._fit_split(split, texts, run)
         return model._in_vocabulary(model._top_k(asked, LIST_LENGTH, run))
 
     def _calibrated_chain(self, whole: Split, texts: TextReadings, seen: Split, labels: ModelLabels, run: Run) -> Chain:
@@ -136,6 +138,15 @@ class Calibrated:
         length = chain.n_candidates(LIST_LENGTH)
         lists = chain.apply(self._in_vocabulary(unseen.lists.first(length)), LIST_LENGTH, labels)
         return Chain((*chain.steps, fit_calibration(lists, truth)))
+
+    def _uncalibrated(self) -> Self:
+        """Return an untrained method of the same options, whose scores will not be calibrated."""
+        return self.from_options({**self.options.plain(), "calibrate": False})
+
+    def _seconds_of_training(self, uncalibrated: float) -> float:
+        """Return about how long training takes, from the time that it takes without calibration."""
+        longer = self.options.calibrate and not self.keeps_texts_out
+        return uncalibrated * (_LONGER if longer else 1)
 
     def _drawn(self, n_texts: int) -> NDArray[np.int64]:
         return np.random.default_rng([self.options.seed, _DRAWN]).permutation(n_texts)

@@ -125,12 +125,12 @@ class KNN(Method):
         memory = {"texts": split.texts.nbytes, "points": 3 * pool, "pool": pool, "programs": _BASE}
         seconds = None
         if measure:
-            new = self.from_options(self.options.plain())
+            new = self._uncalibrated()
             some = split.take(np.linspace(0, n - 1, min(n, _TRIED)).astype(np.int64))
             new.fit(some, threads=threads)  # compiles kernels, or loads them
             start = time.perf_counter()
             new.fit(some, threads=threads)
-            seconds = (time.perf_counter() - start) * n / len(some)
+            seconds = self._seconds_of_training((time.perf_counter() - start) * n / len(some))
         return ResourceEstimate(sum(memory.values()), pool, how_to_shrink, seconds=seconds, parts=tuple(memory.items()))
 
     def describe(self) -> dict[str, Any]:

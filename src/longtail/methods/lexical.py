@@ -117,12 +117,12 @@ class Lexical(Method):
         memory = {"texts": split.texts.nbytes, "names": 4 * names, "matches": learned, "programs": _BASE}
         seconds = None
         if measure:
-            new = self.from_options(self.options.plain())
+            new = self._uncalibrated()
             some = split.take(np.linspace(0, n - 1, min(n, _TRIED)).astype(np.int64))
             new.fit(some, threads=threads)  # compiles kernels, or loads them
             start = time.perf_counter()
             new.fit(some, threads=threads)
-            seconds = (time.perf_counter() - start) * n / len(some)
+            seconds = self._seconds_of_training((time.perf_counter() - start) * n / len(some))
         how = "ranker_texts or names.languages"
         return ResourceEstimate(sum(memory.values()), names, how, seconds=seconds, parts=tuple(memory.items()))
 

@@ -120,9 +120,10 @@ class Linear(FeatureEnsemble[TreeMember]):
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""
         options: LinearOptions = self.options
-        new, n_members = self.from_options(options.plain()), len(list(self._plans()))
+        new, n_members = self._uncalibrated(), len(list(self._plans()))
         fit = (lambda part: new.fit(part, threads=threads)) if measure else None
-        return estimate_linear(split, options.features, options.ranker, n_members, tree=options.tree, fit=fit)
+        needs = estimate_linear(split, options.features, options.ranker, n_members, tree=options.tree, fit=fit)
+        return needs if needs.seconds is None else replace(needs, seconds=self._seconds_of_training(needs.seconds))
 
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of the members."""

@@ -21,6 +21,7 @@ from longtail.scores.calibrate import Calibrate
 from longtail.scores.filters import Ask, Filter, lists_of_allowed
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.scores.tail import Tail
+from longtail.scores.threshold import Threshold
 from longtail.types import TopK
 
 
@@ -70,7 +71,7 @@ class Chain:
     def lowest_score(self, threshold: float | Literal["auto"] | None) -> float | None:
         """Return a threshold as a number; `auto` is the one that the `calibrate` step knows."""
         if threshold != "auto":
-            return None if threshold is None else float(threshold)
+            return None if threshold is None else Threshold.of({"threshold": threshold}).threshold
         return self.calibrated("threshold 'auto'", "give a number").f1_threshold
 
     def calibrated(self, what: str, instead: str) -> Calibrate:

@@ -48,9 +48,12 @@ class LabelSets(Options):
         # Thresholds are most needed among the high probabilities, which are few.
         evenly = np.linspace(filled[0], filled[-1], _N_THRESHOLDS)
         thresholds = np.unique(np.concatenate([[0.0], filled[places], evenly]))
-        promises = [_promises(probabilities >= threshold, right, per_text) for threshold in thresholds]
-        precision, recall = zip(*promises, strict=True)
-        return cls(thresholds=tuple(thresholds.tolist()), precision=precision, recall=recall)
+        kept, hits = (_at_least(probabilities, thresholds, some) for some in (np.ones(right.shape, bool), right))
+        return cls(
+            thresholds=tuple(thresholds.tolist()),
+            precision=tuple(_precision(kept, hits).tolist()),
+            recall=tuple(_recall(hits, per_text).tolist()),
+        )
 
     def threshold(self, *, min_precision: float | None = None, min_recall: float | None = None) -> float:
         """Return the lowest threshold with a precision, or the highest one with a recall; raise if there is none."""
@@ -62,17 +65,31 @@ class LabelSets(Options):
         return min(reached) if reached else _refuse("min_precision", level, max(self.precision, default=0.0))
 
 
-def _promises(kept: NDArray[np.bool_], right: NDArray[np.bool_], per_text: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the precision and the recall that keeping some labels of unseen texts promises for others."""
-    n_kept, hits = kept.sum(axis=1), (kept & right).sum(axis=1)  # (n_texts,)
-    with_labels = per_text > 0
-    missed = 1 - hits[with_labels] / per_text[with_labels]
-    recall = 1 - (missed.sum() + 1) / (len(missed) + 1)  # the next text may miss all
-    # The standard error of a ratio of sums over texts.
-    share = hits.sum() / max(n_kept.sum(), 1)
-    error = math.sqrt(float(((hits - share * n_kept) ** 2).sum()) + 1) / max(n_kept.sum(), 1)
-    precision = share - _NORMAL_95 * error
-    return max(float(precision), 0.0), max(float(recall), 0.0)
+def _at_least(
+    probabilities: NDArray[np.float64], thresholds: NDArray[np.float64], counted: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return how many labels of each text count and reach each threshold, (n_texts, n_thresholds)."""
+    reached = np.searchsorted(thresholds, probabilities, side="right")  # how many thresholds; none in empty places
+    text = np.broadcast_to(np.arange(len(reached))[:, None], reached.shape)
+    shape = (len(reached), len(thresholds) + 1)
+    exactly = np.bincount((text * shape[1] + reached)[counted], minlength=shape[0] * shape[1]).reshape(shape)
+    return np.asarray(exactly[:, :0:-1].cumsum(axis=1)[:, ::-1])
+
+
+def _precision(kept: NDArray[np.int64], hits: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the share of the kept labels that is right, the lower end of its interval, (n_thresholds,)."""
+    n_kept = np.maximum(kept.sum(axis=0), 1)
+    share = hits.sum(axis=0) / n_kept
+    # The standard error of a ratio of sums over texts; one more text may be all wrong.
+    error = np.sqrt(((hits - share * kept) ** 2).sum(axis=0) + 1) / n_kept
+    return np.asarray(np.maximum(share - _NORMAL_95 * error, 0))
+
+
+def _recall(hits: NDArray[np.int64], per_text: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the share of a text's labels that is kept, in the mean, if the next text misses all, (n_thresholds,)."""
+    some = per_text > 0
+    missed = 1 - hits[some] / per_text[some, None]
+    return np.asarray(np.maximum(1 - (missed.sum(axis=0) + 1) / (len(missed) + 1), 0))
 
 
 def _refuse(option: str, level: float, highest: float) -> float:
