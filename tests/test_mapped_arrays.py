@@ -20,7 +20,7 @@ from longtail.mapped_arrays import map_arrays, store_arrays
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.text(min_size=1, max_size=8).filter(lambda name: name != "__metadata__"),
@@ -62,7 +62,7 @@ def test_mapped_arrays_are_aligned(tmp_path: Path) -> None:
     assert all(array.flags.aligned for array in map_arrays(tmp_path / "x").values())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_damaged_arrays_are_arrays_or_a_clear_error_but_never_a_crash(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -1,10 +1,10 @@
-"""Folders that replace others in one step, whatever is killed and whoever reads meanwhile.
+"""Replace a folder in one step: a kill leaves the old one or the new one, and readers see one of them.
 
     .NAME.PID.tmp  ->  NAME    the new folder, once it is whole
     NAME  ->  .NAME.PID.old    the older one, until the new one has its place
 
-Who replaces a folder holds its lock (`longtail.files.FileLock`). A replacement that was killed between its two renames
-is undone by whoever comes next, reader or writer.
+The process that replaces a folder holds its lock (`longtail.files.FileLock`). A replacement that was killed between its
+two renames is undone by the next reader or writer.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -54,6 +55,9 @@ from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
+
+_SAMPLE = 2000
+"""Texts of `_seconds_by_sample`."""
 
 
 class MethodOptions(Options):
@@ -285,6 +289,15 @@ class Method(Calibrated, TextColumns, Estimator, ABC):
         Estimates of parts that are trained one after the other are joined with `ResourceEstimate.then`.
         """
         return ResourceEstimate(0, 0, "")
+
+    def _seconds_by_sample(self, split: Split, threads: int | None) -> float:
+        """Return how long training will take, from training on a sample, if its time grows with the texts."""
+        new, n = self._uncalibrated(), len(split)
+        sample = split.take(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
+        new.fit(sample, threads=threads)  # compiles kernels, or loads them
+        start = time.perf_counter()
+        new.fit(sample, threads=threads)
+        return self._seconds_of_training((time.perf_counter() - start) * n / len(sample))
 
     def describe(self) -> dict[str, Any]:
         """Return what `longtail info` shows beside the manifest."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from longtail.data.dataset import LabelSets, Split, Texts
 from longtail.errors import ConfigError, NotFittedError
 from longtail.labels.model_labels import check_known
-from longtail.methods.label_space import LabelSpace
+from longtail.methods.label_space import MethodLabels
 from longtail.methods.signature import OptionsDoc, OptionsSignature
 from longtail.notebook import html_table, shorten
 from longtail.options import Options, merge
@@ -44,7 +44,7 @@ SCORE = "nDCG@5"
 _SHOWN = 60
 
 
-class Estimator(LabelSpace):
+class Estimator(MethodLabels):
     """Mixin that gives a method the interface of scikit-learn's estimators."""
 
     name: ClassVar[str]

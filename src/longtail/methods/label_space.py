@@ -21,7 +21,7 @@ from longtail.predictions import Predictions, Suggestion
 from longtail.types import NO_LABEL, TopK
 
 
-class LabelSpace:
+class MethodLabels:
     """Mixin of a method with the labels of its model, once it is trained."""
 
     sees_all_labels: ClassVar[bool] = False

@@ -27,7 +27,7 @@ class SharedArrays(Protocol):
     """Named arrays that jobs read, wherever they run."""
 
     def open(self) -> Arrays:
-        """Return the arrays; nobody may change them."""
+        """Return the arrays, which must not be changed."""
 
 
 class Engine(Protocol):

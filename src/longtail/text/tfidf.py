@@ -42,7 +42,7 @@ _PLACES = Scratch(np.int32, 0)
 
 
 def _ignored(amount: int) -> None:
-    """Progress of a step that nobody needs to see: it takes a tenth of the step before it."""
+    """Progress of a step that is not shown: it takes a tenth of the step before it."""
 
 
 class Tfidf:
