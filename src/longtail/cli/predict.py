@@ -126,7 +126,7 @@ def predict(
         options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
         options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
         batches, total = _read(texts, columns, options, screen)
-    writer = nullcontext(None) if pretty else _writer(out, kept)
+    writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
@@ -190,11 +190,13 @@ def _is_same_file(texts: str, out: Path) -> bool:
     return False
 
 
-def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Write]:
+def _writer(out: Path | None, kept: Sequence[str], *, with_routes: bool) -> AbstractContextManager[Write]:
     """Open standard output, for JSON lines, or a file."""
     from longtail.data.predicted import json_lines, predictions_file
 
-    return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
+    if out is None:
+        return nullcontext(json_lines(sys.stdout.buffer, kept))
+    return predictions_file(out, kept, with_routes=with_routes)
 
 
 def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route: str = "") -> None:
@@ -211,4 +213,6 @@ def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route:
         screen.console.print(line)
     if not labels:
         screen.console.print("  no label", style="dim")
+    if route:
+        screen.console.print(f"  route: {route}", style="dim")
     screen.console.print()
