@@ -145,7 +145,9 @@ class LabelEditor:
             hits = np.intersect1d(before[text], truth)
             right += len(hits)
             displaced += len(np.setdiff1d(hits, lists[text]))
-        return Harm(len(validation), right, displaced, int(np.count_nonzero((lists >= n_trained) & (lists != NO_LABEL))))
+        return Harm(
+            len(validation), right, displaced, int(np.count_nonzero((lists >= n_trained) & (lists != NO_LABEL)))
+        )
 
     def _find(self, label: str) -> str:
         """Return the id of a label, given by id or by name."""

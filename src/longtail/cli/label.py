@@ -14,7 +14,7 @@ from longtail.errors import ConfigError
 
 if TYPE_CHECKING:
     from longtail.label_editor import LabelEditor
-    from longtail.labels.edits import LabelEdit
+    from longtail.labels.edits import Action, LabelEdit
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
 Label = Annotated[str, typer.Argument(metavar="LABEL", help="Id or name of a label.")]
@@ -125,9 +125,8 @@ def sync(model: Model, file: File, language: Language = "en", ids: Ids = "uri", 
         raise ConfigError(f"--ids must be uri, prefixed, local or notation, got '{ids}'")
     editor = _editor(model, person)
     report = editor.sync(read_release(file, language, ids))  # type: ignore[arg-type]
-    counts = ((report.count("add"), "added"), (report.count("rename"), "renamed"))
-    counts += ((report.count("merge"), "merged"), (report.count("retire"), "retired"))
-    typer.echo(", ".join(f"{n:,} {what}" for n, what in counts))
+    words: dict[Action, str] = {"add": "added", "rename": "renamed", "merge": "merged", "retire": "retired"}
+    typer.echo(", ".join(f"{report.count(action):,} {word}" for action, word in words.items()))
     if report.missing:
         some = ", ".join(report.missing[:3]) + (", …" if len(report.missing) > 3 else "")
         typer.echo(f"{len(report.missing):,} labels are not in {file.name} and stay as they are: {some}")
@@ -149,7 +148,8 @@ def _user() -> str:
 def _lines(file: Path | None) -> list[str]:
     from longtail.data.lines import read_lines
 
-    return [] if file is None else [line for line in read_lines(file) if line.strip()]
+    blocks = [] if file is None else read_lines(file)
+    return [line for block in blocks for line in block.lines.to_pylist() if line.strip()]
 
 
 def _say(edit: LabelEdit) -> None:
@@ -160,6 +160,10 @@ def _line(edit: LabelEdit) -> str:
     """Return a change in words."""
     if edit.action == "add":
         return f"added '{edit.name}' ({edit.label}) with {len(edit.examples)} examples"
-    words = {"rename": f"renamed to '{edit.name}'", "merge": f"merged into {edit.into}", "undo": "undid the last change"}
+    words = {
+        "rename": f"renamed to '{edit.name}'",
+        "merge": f"merged into {edit.into}",
+        "undo": "undid the last change",
+    }
     done = words.get(edit.action, {"retire": "retired", "restore": "restored"}.get(edit.action, ""))
     return f"{edit.label}: {done}" if edit.label else done

@@ -21,6 +21,7 @@ from longtail.cli.flags import (
     Verify,
     data_option,
     option,
+    read_options,
     threshold_of,
     with_flags,
 )
@@ -50,6 +51,22 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
+MinPrecision = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
+        "calibrated scores.",
+        "SHARE",
+    ),
+]
+MinRecall = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in the "
+        "mean. Needs calibrated scores.",
+        "SHARE",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
@@ -57,7 +74,11 @@ Allow = Annotated[
 Deny = Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")]
 Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
 TextFormatName = Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")]
-ReplaceBad = Annotated[bool, data_option("Put U+FFFD where bytes are not UTF-8.", None, "--replace-bad-utf8")]
+
+Read = Annotated[
+    list[str] | None,
+    data_option("Another option of the format (delimiter=|, on_bad_utf8=replace). May be repeated.", "OPTION=VALUE"),
+]
 
 
 @with_flags
@@ -69,18 +90,19 @@ def predict(
     k: K = 5,
     out: PredictOut = None,
     threshold: Threshold = None,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
     keep: Keep = None,
     tail_weight: TailWeight = None,
     allow: Allow = None,
     deny: Deny = None,
     format: TextFormatName = None,
     text_column: TextColumn = None,
-    replace_bad_utf8: ReplaceBad = False,
+    read: Read = None,
     precision: PrecisionName = "auto",
     verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
-    from longtail.data.inputs import TEXT
     from longtail.methods import load_model
 
     if k < 1:
@@ -104,17 +126,20 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        remembered = tagger.facts_.get("columns", {}).get("text_column", TEXT)
-        options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
-        options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
+        from longtail.data.texts import read_texts
+
+        options = read_options(read_texts, {"text_column": text_column}, read)
+        options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
         batches, total = _read(texts, columns, options, screen)
-    writer = nullcontext(None) if pretty else _writer(out, kept)
+    writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
                 batch,
                 k,
                 threshold=threshold_of(threshold),
+                min_precision=min_precision,
+                min_recall=min_recall,
                 tail_weight=tail_weight,
                 allow=allow or None,
                 deny=deny or None,
@@ -122,7 +147,8 @@ def predict(
             )
             if write is None:
                 for row, labels in enumerate(suggestions):
-                    show_suggestions(screen, batch["text"][row].as_py(), labels)
+                    route = "" if suggestions.routes is None else suggestions.routes[row]
+                    show_suggestions(screen, batch["text"][row].as_py(), labels, route)
             else:
                 write(batch, suggestions)
             if out is None:
@@ -169,15 +195,17 @@ def _is_same_file(texts: str, out: Path) -> bool:
     return False
 
 
-def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Write]:
+def _writer(out: Path | None, kept: Sequence[str], *, with_routes: bool) -> AbstractContextManager[Write]:
     """Open standard output, for JSON lines, or a file."""
     from longtail.data.predicted import json_lines, predictions_file
 
-    return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
+    if out is None:
+        return nullcontext(json_lines(sys.stdout.buffer, kept))
+    return predictions_file(out, kept, with_routes=with_routes)
 
 
-def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:
-    """Show a text and its labels with a bar for each score."""
+def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route: str = "") -> None:
+    """Show a text, its route, and its labels with a bar for each score."""
     from rich.text import Text
 
     start = " ".join(text[:SHOWN_CHARACTERS].split())
@@ -190,4 +218,6 @@ def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> Non
         screen.console.print(line)
     if not labels:
         screen.console.print("  no label", style="dim")
+    if route:
+        screen.console.print(f"  route: {route}", style="dim")
     screen.console.print()

@@ -94,7 +94,7 @@ class EditedLabels:
             names = {edit.label: edit.name for edit in new}
             parents = {edit.label: edit.parents for edit in new}
             alternatives = {edit.label: edit.alternatives for edit in new}
-            trained = trained.followed_by(Vocabulary.of(names, names, alternatives, parents))
+            trained = trained.followed_by(Vocabulary.of(list(names), names, alternatives, parents))
         return _renamed(trained, self.names) if self.names else trained
 
     def shown_as(self, vocabulary: Vocabulary) -> NDArray[np.int32]:

@@ -9,15 +9,17 @@ Most methods can score only labels with training texts; they see these alone, nu
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.data.arrow import int_array
 from longtail.data.vocabulary import Vocabulary
+from longtail.errors import ConfigError, ModelFormatError
 from longtail.labels.edits import LabelEdit, check_history
 from longtail.labels.model_labels import ModelLabels
+from longtail.persist import Folder
 from longtail.predictions import Predictions, Suggestion
 from longtail.scores.chain import Chain
 from longtail.types import NO_LABEL, TopK
@@ -67,8 +69,18 @@ class MethodLabels:
                 self._check_new_label(edit)
         self.chain_, self.vocabulary_ = chain, chain.edited.vocabulary(self.trained_vocabulary_)
 
-    def _check_new_label(self, edit: LabelEdit) -> None:
-        """Raise if the model cannot suggest the label that an edit adds."""
+    if TYPE_CHECKING:  # what the method itself has
+
+        def _check_new_label(self, edit: LabelEdit) -> None: ...
+
+    def _apply_label_history(self, folder: Folder) -> None:
+        """Use the labels as they were edited before the model was saved."""
+        if self.label_history:
+            try:
+                check_history(self.label_history, self.trained_vocabulary_)
+            except ConfigError as error:
+                raise ModelFormatError(f"{folder.path}: changes of labels: {error}; copy the model again") from error
+            self.vocabulary_ = self.chain_.edited.vocabulary(self.trained_vocabulary_)
 
     def _trained_labels(self) -> ModelLabels:
         """Return the labels as they were when the model was trained: what is saved, beside the edits."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from longtail.data.dataset import Split
@@ -28,11 +30,12 @@ from longtail.nn.heads.shortlist import ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import estimate_network
 from longtail.nn.staged import Negatives, Scoring
-from longtail.nn.tagger import NetworkPlan
+from longtail.nn.tagger import NetworkPlan, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation
 from longtail.persist import Folder
 from longtail.run.run import PRECISIONS, Run
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.fields import TfidfOptions
 from longtail.text.readings import TextReadings
 
@@ -83,6 +86,7 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
 
     options_class = LightXMLOptions
     precisions = PRECISIONS
+    keeps_texts_out = True
     text_options = ("encoders",)
 
     if TYPE_CHECKING:
@@ -95,9 +99,15 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
         for (encoder, factor), seed in product(zip(options.encoders, factors, strict=True), options.seeds):
             yield NetworkPlan(encoder, options.training.with_rates(factor), options.dropout, seed)
 
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return rows_held_out(self._plans(), n_texts)
+
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)
         return ClusteredTagger(self._scoring(index, split.labels.n_labels).fit(texts, split.labels, plan, run), index)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return of_unit_length(self.members_[0].tagger.vectors(texts, run))
 
     def _cluster(self, seed: int, split: Split, texts: TextReadings, run: Run) -> LabelIndex | None:
         """Return the clusters of a member; None where every label is scored."""

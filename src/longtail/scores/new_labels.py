@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.labels.model_labels import ModelLabels
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.sparse import sp
 from longtail.types import NO_LABEL, LabelMatrix, TopK
@@ -104,6 +103,12 @@ def learn_new_labels(labels: LabelMatrix, vectors_of: Callable[[Rows], Any], see
     knots, values = curve.X_thresholds_, curve.y_thresholds_
     some = np.unique(np.linspace(0, len(knots) - 1, min(len(knots), _MOST_KNOTS)).round().astype(np.int64))
     return NewLabels(cosines=tuple(knots[some].tolist()), probabilities=tuple(values[some].tolist()))
+
+
+def of_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return dense vectors (n, width) scaled to length 1; those of length 0 stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
 
 
 def cosine(vectors: Any, prototypes: Any) -> NDArray[np.float32]:
