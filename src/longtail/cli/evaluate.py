@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from longtail.cli.flags import (
     DataFlags,
@@ -21,6 +21,10 @@ from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 from longtail.units import in_seconds
 
+if TYPE_CHECKING:
+    from longtail.methods.base import Method
+    from longtail.metrics import MetricOptions
+
 EvaluatedSplit = Annotated[str | None, option("The part to evaluate on; by default dev.", "NAME", "--split")]
 At = Annotated[str, option("List lengths k to measure at.", "NUMBERS", "--at")]
 WithIntervals = Annotated[bool, option("95 % intervals, by bootstrap over the texts.", None, "--intervals")]
@@ -31,40 +35,55 @@ DropSeen = Annotated[
     str | None,
     option("Also measure without the texts that occur word for word in the train part of DATA.", "DATA", "--drop-seen"),
 ]
-ScoreThreshold = Annotated[
-    str | None,
-    option(
-        "Also give micro-F1, its precision and recall, and macro-F1 of the labels that score as much; auto is the "
-        "threshold that longtail predict knows by this name.",
-        "SCORE",
-    ),
-]
-Constants = Annotated[
-    list[str] | None,
-    option("Constants of PSP@k and PSnDCG@k; by default those of the model. May be repeated.", "A,B", "--propensity"),
-]
+
+
+@dataclass(frozen=True)
+class MetricFlags:
+    """What is measured."""
+
+    at: At = "1,3,5"
+    threshold: Annotated[
+        str | None,
+        option(
+            "Also give micro-F1, its precision and recall, and macro-F1 of the labels that score as much; auto is the "
+            "threshold that longtail predict knows by this name.",
+            "SCORE",
+        ),
+    ] = None
+    propensity: Annotated[
+        list[str] | None,
+        option(
+            "Constants of PSP@k and PSnDCG@k; by default those of the model. May be repeated.", "A,B", "--propensity"
+        ),
+    ] = None
+
+    def options(self, model: Method) -> MetricOptions:
+        """Return what is measured of a model."""
+        from longtail.metrics import MetricOptions
+
+        constants = [_constants(pair) for pair in self.propensity] if self.propensity else None
+        lowest = model.chain_.lowest_score(threshold_of(self.threshold))
+        return MetricOptions.of({"at": list_lengths(self.at), "threshold": lowest, "propensities": constants})
 
 
 @with_flags
 def evaluate(
     model: Model,
     data: DataFlags,
+    measured: MetricFlags,
     flags: RunFlags,
     split: EvaluatedSplit = None,
-    at: At = "1,3,5",
-    threshold: ScoreThreshold = None,
     intervals: WithIntervals = False,
     report: ReportFolder = None,
     drop_seen: DropSeen = None,
     tail_weight: TailWeight = None,
-    propensity: Constants = None,
     precision: PrecisionName = "auto",
     verify: Verify = False,
 ) -> None:
     """Measure a model on DATA; prints tables in per cent, or fractions as JSON."""
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
     from longtail.methods import load_model
-    from longtail.metrics import BootstrapOptions, MetricOptions
+    from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
 
     screen = flags.screen
@@ -74,9 +93,7 @@ def evaluate(
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")
-    constants = [_constants(pair) for pair in propensity] if propensity else None
-    lowest = tagger.chain_.lowest_score(threshold_of(threshold))
-    metrics = MetricOptions.of({"at": list_lengths(at), "threshold": lowest, "propensities": constants})
+    metrics = measured.options(tagger)
     seen = None
     if drop_seen is not None:
         other = dataset if drop_seen == data.data else replace(data, data=drop_seen).load(tagger, screen.progress)
