@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from longtail.cli.flags import (
     DataFlags,
-    Model,
-    PrecisionName,
+    ModelFlags,
     RunFlags,
     TailWeight,
-    Verify,
     option,
     threshold_of,
     with_flags,
@@ -68,7 +66,7 @@ class MetricFlags:
 
 @with_flags
 def evaluate(
-    model: Model,
+    model: ModelFlags,
     data: DataFlags,
     measured: MetricFlags,
     flags: RunFlags,
@@ -77,18 +75,14 @@ def evaluate(
     report: ReportFolder = None,
     drop_seen: DropSeen = None,
     tail_weight: TailWeight = None,
-    precision: PrecisionName = "auto",
-    verify: Verify = False,
 ) -> None:
     """Measure a model on DATA; prints tables in per cent, or fractions as JSON."""
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
-    from longtail.methods import load_model
     from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
 
     screen = flags.screen
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    tagger = model.open(screen.progress)
     dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
@@ -107,10 +101,10 @@ def evaluate(
         tail_weight=tail_weight,
         run=flags.run,
     )
-    contents = make_report(tagger, evaluation, dataset.name, name, model)
+    contents = make_report(tagger, evaluation, dataset.name, name, model.model)
     files = write_report(contents, report) if report is not None else {}
     if flags.as_json:
-        about: dict[str, Any] = {"model": str(model), "method": tagger.name, "data": data.data, "split": name}
+        about: dict[str, Any] = {"model": str(model.model), "method": tagger.name, "data": data.data, "split": name}
         about |= {"tail_weight": tagger.options.tail_weight if tail_weight is None else tail_weight}
         write_json(evaluation.plain() | about | {"report": {name: str(file) for name, file in files.items()}})
         return

@@ -97,14 +97,6 @@ Threshold = Annotated[
     ),
 ]
 TrainSplit = Annotated[str, option("The part of the data to train on.", "NAME", "--split")]
-PrecisionName = Annotated[
-    str,
-    run_option(
-        "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
-        "NAME",
-        "--precision",
-    ),
-]
 Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
 Verify = Annotated[
     bool,
@@ -159,6 +151,29 @@ class NamedDataFlags(DataFlags):
         path = str(self.vocabulary) if self.vocabulary else None
         vocabulary = {"path": path, **arguments.get("vocabulary", {})}
         return arguments | {"vocabulary": vocabulary if any(vocabulary.values()) else None}
+
+
+@dataclass(frozen=True)
+class ModelFlags:
+    """A trained model, and how it is opened."""
+
+    model: Model
+    precision: Annotated[
+        str,
+        run_option(
+            "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
+            "NAME",
+            "--precision",
+        ),
+    ] = "auto"
+    verify: Verify = False
+
+    def open(self, progress: Progress) -> Method:
+        """Return the model."""
+        from longtail.methods import load_model
+
+        with progress.step("open the model"):
+            return load_model(self.model, verify=self.verify or None, precision=cast(Any, self.precision))
 
 
 @dataclass(frozen=True)
