@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
+    Budget,
     Force,
     MethodFlags,
     NamedDataFlags,
@@ -49,6 +50,7 @@ def train(
     hold_out: HoldOut = False,
     tail_weight: TailWeight = None,
     no_calibrate: NoCalibrate = False,
+    budget: Budget = None,
     resume: Resume = False,
     force: Force = False,
 ) -> None:
@@ -65,8 +67,7 @@ def train(
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        weight = [] if tail_weight is None else [f"tail_weight={tail_weight}"]
-        model = method.create(*weight, *(["calibrate=false"] if no_calibrate else []))
+        model = method.create(tail_weight=tail_weight, budget=budget, calibrate="false" if no_calibrate else None)
     dataset = data.load(model, screen.progress)
     if hold_out:
         whole, dataset = dataset, dataset.hold_out(seed=model.options.seed)
