@@ -98,7 +98,8 @@ class Auto(Method):
 
     def _create(self, name: str, options: Mapping[str, Any]) -> Method:
         """Return an untrained method with the seed and the fields of texts that all members have."""
-        return create_method(name, {"seed": self.options.seed}, options, fields=self.options.fields)
+        shared = {"seed": self.options.seed, "calibrate": self.options.calibrate}
+        return create_method(name, shared, options, fields=self.options.fields)
 
     def _train(self, split: Split, texts: TextReadings, run: Run, clock: Clock) -> tuple[Method, Outcome]:
         """Train what was chosen; return the model that is kept, and why."""
@@ -112,9 +113,16 @@ class Auto(Method):
                 why = f"the stack was given up: {error}"
             else:
                 outcome = Outcome.compared(stack.figures_, STACK, [anchor.method, *(one.method for one in others)])
-                return stack if outcome.model == STACK else stack.members_[0], outcome
+                return stack if outcome.model == STACK else self._first_member(stack, split), outcome
         alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
         return alone, Outcome(model=anchor.method, why=why)
+
+    def _first_member(self, stack: Any, split: Split) -> Method:
+        """Return the first member of a stack, calibrated by its lists of texts that it had not seen."""
+        member: Method = stack.members_[0]
+        if self.options.calibrate:
+            member.calibrate(stack.held_out_.members[0], split.labels.take(stack.held_out_.rows))
+        return member
 
     def _stack(self) -> Method:
         members = [{"method": one.method, "options": one.options} for one in self.choice_.members]
