@@ -111,7 +111,9 @@ class Auto(Method):
                 run.stages.put("stopped", lambda writer: None)
                 why = f"the stack was given up: {error}"
             else:
-                outcome = Outcome.compared(stack.figures_, STACK, [anchor.method, *(one.method for one in others)])
+                outcome = Outcome.compared(
+                    stack.held_out_.figures, STACK, [anchor.method, *(one.method for one in others)]
+                )
                 return stack if outcome.model == STACK else stack.members_[0], outcome
         alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
         return alone, Outcome(model=anchor.method, why=why)
