@@ -55,8 +55,8 @@ class LabelScales(ScoreStep):
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists in their new order, with the new probabilities."""
         filled = lists.labels != NO_LABEL
-        own = self._of_labels[lists.labels]  # (n_texts, n, 2); an empty place takes those of the last label
-        odds = (self.scale + own[..., 0]) * log_odds(lists.scores) + self.shift + own[..., 1]
+        adjusted = self._of_labels[lists.labels]  # (n_texts, n, 2); an empty place takes those of the last label
+        odds = (self.scale + adjusted[..., 0]) * log_odds(lists.scores) + self.shift + adjusted[..., 1]
         odds = np.where(filled, odds, -np.inf)
         order = np.lexsort((lists.labels, -odds), axis=1)[:, :k]
         odds, filled = np.take_along_axis(odds, order, 1), np.take_along_axis(filled, order, 1)
