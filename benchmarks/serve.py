@@ -75,9 +75,18 @@ def asked(port: int, path: str, method: str = "GET") -> str:
 
 def load(port: int, bodies: Path, connections: int, seconds: float, **plan: Any) -> dict[str, Any]:
     """Run the load generator."""
-    plan = {"host": "127.0.0.1", "port": port, "bodies": str(bodies), "connections": connections, "seconds": seconds, **plan}
+    plan = {
+        "host": "127.0.0.1",
+        "port": port,
+        "bodies": str(bodies),
+        "connections": connections,
+        "seconds": seconds,
+        **plan,
+    }
     command = [sys.executable, str(HERE / "serve_load.py")]
-    return json.loads(subprocess.run(command, input=json.dumps(plan), capture_output=True, text=True, check=True).stdout)
+    return json.loads(
+        subprocess.run(command, input=json.dumps(plan), capture_output=True, text=True, check=True).stdout
+    )
 
 
 def library_ms(model: Path, texts: list[str], pause_s: float) -> float:
@@ -93,7 +102,9 @@ for text in texts:
     time.sleep({pause_s})
 print(1000 * statistics.median(taken[20:]))
 """
-    ran = subprocess.run([sys.executable, "-c", code], input=json.dumps(texts), capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
     return float(ran.stdout)
 
 
@@ -124,7 +135,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     others, run = Others(), describe_run(arguments.threads)
     data = load_dataset(str(arguments.shared / "data" / arguments.data))
-    texts = list(islice(data["dev"].texts["text"].to_pylist(), TEXTS))
+    texts = list(islice(data.dev.texts["text"].to_pylist(), TEXTS))
     model = arguments.model or WORK / arguments.data
     if not model.exists():
         command = [sys.executable, "-m", "longtail", "train", str(arguments.shared / "data" / arguments.data), "--out"]
@@ -192,7 +203,9 @@ def main() -> None:
     if arguments.annif and wanted("annif"):
         with serve_annif.served(arguments.annif, WORK / "annif", data, arguments.threads) as (port, facts):
             bodies = WORK / "annif.bin"
-            documents = [{"documents": [{"text": text} for text in texts[at : at + 16]]} for at in range(0, len(texts), 16)]
+            documents = [
+                {"documents": [{"text": text} for text in texts[at : at + 16]]} for at in range(0, len(texts), 16)
+            ]
             write_requests(
                 bodies, [json.dumps(document).encode() for document in documents],
                 "/v1/projects/omikuji/suggest-batch?limit=5",

@@ -46,7 +46,9 @@ def served(python: Path, folder: Path, data: Any, n_workers: int) -> Iterator[tu
         port = taken.getsockname()[1]
     command = [str(program / "gunicorn"), "-w", str(n_workers), "-b", f"127.0.0.1:{port}", "-t", "600", "-k"]
     command += ["uvicorn.workers.UvicornWorker", "annif:create_app()"]
-    process = subprocess.Popen(command, cwd=folder, env={**os.environ, "ANNIF_CONFIG": "annif.default_config.ProductionConfig"})
+    process = subprocess.Popen(
+        command, cwd=folder, env={**os.environ, "ANNIF_CONFIG": "annif.default_config.ProductionConfig"}
+    )
     try:
         for _ in range(600):
             try:
@@ -63,7 +65,7 @@ def served(python: Path, folder: Path, data: Any, n_workers: int) -> Iterator[tu
 
 def write(folder: Path, data: Any) -> None:
     """Write vocabulary and training texts as Annif reads them."""
-    train = data["train"]
+    train = data.train
     ids, names = train.vocabulary.ids, train.vocabulary.names
     with open(folder / "labels.csv", "w", encoding="utf-8") as out:
         out.write("uri,label_de\n")

@@ -1,4 +1,4 @@
-"""A load generator for HTTP/1.1 that takes little time itself: python benchmarks/serve_load.py < plan.json > result.json
+"""A load generator for HTTP/1.1 that takes little time itself: python benchmarks/serve_load.py < plan.json
 
 One process, raw connections, answers read only as far as it takes to count them. A plan:
 
@@ -81,7 +81,9 @@ class Load:
             else:
                 self.idle.append(connection)
         elif self.pause_s and connection.began:
-            asyncio.get_running_loop().call_later(self.pause_s, lambda: self.is_over or connection.send(time.perf_counter()))
+            asyncio.get_running_loop().call_later(
+                self.pause_s, lambda: self.is_over or connection.send(time.perf_counter())
+            )
         else:
             connection.send(time.perf_counter())
 
@@ -130,7 +132,10 @@ class Load:
             "failed": len(self.failures),
             "failures": sorted(set(self.failures)),
             "requests_per_s": round(len(taken) / measured, 1),
-            "ms": {name: round(1000 * taken[min(int(share * len(taken)), len(taken) - 1)], 3) for name, share in SHARES.items()}
+            "ms": {
+                name: round(1000 * taken[min(int(share * len(taken)), len(taken) - 1)], 3)
+                for name, share in SHARES.items()
+            }
             if taken
             else {},
             "generator_cores": round(used / wall, 3),
@@ -154,8 +159,8 @@ def write_requests(path: Path, bodies: list[bytes], target: str = "/v1/tag", kin
     """Write requests with these bodies."""
     with open(path, "wb") as out:
         for body in bodies:
-            head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-            request = head.encode() + body
+            headers = f"Host: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+            request = f"POST {target} HTTP/1.1\r\n{headers}\r\n\r\n".encode() + body
             out.write(len(request).to_bytes(4, "little") + request)
 
 
