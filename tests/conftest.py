@@ -139,6 +139,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "ranking": "similarity",
         "matcher": {"training": training},
     },
+    "auto": lambda encoder, training: {"budget": None, "leave_out": ["lightxml"]},
     "stack": lambda encoder, training: STACK,
     "stack:logistic": lambda encoder, training: {**STACK, "ranker": {"kind": "logistic"}},
     "peak-network": lambda encoder, training: {
@@ -150,7 +151,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
 two, by the options of the tiny encoder and of its training. `method:word` is another way to train the same method."""
 PLAIN = [name for name in METHODS.names() if name not in QUICK]
 """Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
-WITHOUT_NETWORK = {"xbert:linear", "stack", "stack:logistic"}
+WITHOUT_NETWORK = {"xbert:linear", "auto", "stack", "stack:logistic"}
 ASKED = {
     "each_plain": PLAIN,
     "each_network": [name for name in QUICK if name not in WITHOUT_NETWORK],

@@ -45,8 +45,10 @@ LAYERS = [
     {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours", "explain"},
     {"linear", "nn", "presets", "published"},
     {"stacking"},
+    {"choice"},
     {"methods"},
     {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
+    {"serve"},
     {"cli", "__main__"},
 ]
 """Imports go from later to earlier layers, or stay inside one."""
@@ -63,6 +65,7 @@ ONLY_IN = {
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],
+    **{name: [SOURCE / "serve"] for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")},
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""

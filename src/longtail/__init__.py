@@ -12,7 +12,8 @@ Texts and labels of your own go in as lists, data frames or tables:
     model.predict(["an apple"]).to_pandas()
 
 Every method has a class with the same interface, which is also that of scikit-learn: `Linear`, `KNN` and `Lexical` need
-no more than this package; the others are neural and need `pip install 'longtail[neural]'`.
+no more than this package, `Stack` needs `pip install 'longtail[stack]'`, and the others are neural and need
+`pip install 'longtail[neural]'`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
     from longtail.methods.attentionxml import AttentionXML as AttentionXML
+    from longtail.methods.auto import Auto as Auto
     from longtail.methods.base import Method as Method
     from longtail.methods.fasttext import FastText as FastText
     from longtail.methods.knn import KNN as KNN
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "APLCXLNet": "methods.aplc_xlnet",
     "AttentionXML": "methods.attentionxml",
+    "Auto": "methods.auto",
     "CombineOptions": "scores.combine",
     "ConfigError": "errors",
     "DataError": "errors",

@@ -90,6 +90,10 @@ TailWeight = Annotated[
         "--tail-weight",
     ),
 ]
+Budget = Annotated[
+    str | None,
+    option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
+]
 Threshold = Annotated[
     str | None,
     option(
@@ -111,6 +115,7 @@ Verify = Annotated[
     run_option("Compare the model's files with their checksums, even if that was done before.", None, "--verify"),
 ]
 Force = Annotated[bool, run_option("Train even if it may not fit.", None, "--force")]
+Threads = Annotated[int | None, run_option("Threads to use; all cores by default.", "N")]
 Quiet = Annotated[bool, run_option("No progress and no notes.", None, "--quiet", "-q")]
 Json = Annotated[bool, run_option("Print the result as JSON.", None, "--json")]
 
@@ -170,9 +175,13 @@ class MethodFlags:
     fields: Fields = None
     seed: Annotated[int | None, option("The seed of everything random.", "N")] = None
 
-    def create(self, *settings: str) -> Method:
-        """Return the untrained method; further `settings` win over those of the flags."""
+    def create(self, **options: Any) -> Method:
+        """Return the untrained method; further `options` that are not None win over the settings of the flags."""
         from longtail.methods import create_method
+
+        settings = [f"{name}={value}" for name, value in options.items() if value is not None]
+        if options.get("budget") is not None and "budget" not in create_method(self.method).options_class.model_fields:
+            raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
 
         return create_method(
             self.method,
@@ -187,7 +196,7 @@ class MethodFlags:
 class RunFlags:
     """How a command runs, and what it prints."""
 
-    threads: Annotated[int | None, run_option("Threads to use; all cores by default.", "N")] = None
+    threads: Threads = None
     quiet: Quiet = False
     as_json: Json = False
 
@@ -205,8 +214,11 @@ class RunFlags:
         return Run(LocalEngine(self.threads), self.screen.progress)
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with the fields of each dataclass among its parameters as parameters of their own."""
+def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callable[..., None]:
+    """Return `command` with the fields of each dataclass among its parameters as parameters of their own.
+
+    A `lasting` command runs until it is stopped: nothing is said of the time that it takes.
+    """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
@@ -222,7 +234,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def expanded(**values: Any) -> None:
-        piped = is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
+        piped = not lasting and is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         with LINES.command(command.__name__.replace("_", " ")) if piped else nullcontext():

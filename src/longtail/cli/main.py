@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import compare, data, demo, evaluate, explain, plan, predict, reproduce, show, train, tune
-from longtail.cli.flags import in_flags
+from longtail.cli import compare, data, demo, evaluate, explain, plan, predict, reproduce, serve, show, train, tune
+from longtail.cli.flags import in_flags, with_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
 from longtail.errors import ConfigError, LongtailError
@@ -36,6 +36,7 @@ app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
+app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
+    Budget,
     Force,
     MethodFlags,
     NamedDataFlags,
@@ -37,6 +38,7 @@ def train(
     split: TrainSplit = "train",
     hold_out: HoldOut = False,
     tail_weight: TailWeight = None,
+    budget: Budget = None,
     resume: Resume = False,
     force: Force = False,
 ) -> None:
@@ -53,7 +55,7 @@ def train(
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        model = method.create(*([] if tail_weight is None else [f"tail_weight={tail_weight}"]))
+        model = method.create(tail_weight=tail_weight, budget=budget)
     dataset = data.load(model, screen.progress)
     if hold_out:
         whole, dataset = dataset, dataset.hold_out(seed=model.options.seed)

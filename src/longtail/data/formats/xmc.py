@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from longtail.data.dataset import Split
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, no_texts, without_blanks
-from longtail.data.formats.splits import need_files, split_files
-from longtail.data.lines import LineBlock, fault, first_line, read_lines
+from longtail.data.formats.splits import begins_with, need_files
+from longtail.data.lines import LineBlock, fault, read_lines
 from longtail.data.names import numbered_names
 from longtail.errors import DataError
 from longtail.sparse import MAX_COLUMNS, sp
@@ -31,7 +31,8 @@ SUFFIXES = (".txt", ".svm", ".svmlight", ".libsvm")
 # Nothing that has matched is tried again in another way: a line of 100,000 digits is read once.
 _NUMBER = r"[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?"
 _PAIRS = rf"(?:[ \t]++\d++:{_NUMBER})*+[ \t]*+"
-_HEADER = re.compile(r"\s*+(\d{1,18})\s++(\d{1,18})\s++(\d{1,18})\s*+")
+_HEADER = re.compile(r"\s*+(\d{1,18})\s++(\d{1,18})\s++(\d{1,18})\s*+$")
+_LABELS_AND_PAIR = re.compile(rf"(\d+(,\d+)*)?[ \t]*\b\d+:{_NUMBER}([ \t]|$)")
 _LINE = re.compile(rf"(?:[^ \t:]*+|\d++:{_NUMBER}){_PAIRS}")
 _SHOWN = 60
 _MOST_DIGITS = 18
@@ -39,17 +40,6 @@ _MOST_DIGITS = 18
 
 class XmcOptions(NumberedOptions):
     """How files of sparse features are read."""
-
-
-def fits(path: Path) -> bool:
-    """Return whether the first line is three numbers."""
-    return any(_HEADER.fullmatch(first_line(file)) for file in split_files(path, SUFFIXES).values())
-
-
-def fits_svmlight(path: Path) -> bool:
-    """Return whether the first line is labels and feature:value pairs."""
-    lines = [first_line(file) for file in split_files(path, SUFFIXES).values()]
-    return any(re.match(rf"(\d+(,\d+)*)?[ \t]*\b\d+:{_NUMBER}([ \t]|$)", line) for line in lines)
 
 
 def read(path: Path, options: XmcOptions) -> Source:
@@ -154,5 +144,9 @@ def _line_fault(path: Path, block: LineBlock, n_features: int | None) -> DataErr
     return DataError(f"cannot read {path}: a line from {block.line} on is not as it must be")
 
 
-FORMATS.register("xmc")(Format("sparse features with a first line of counts", XmcOptions, fits, read))
-FORMATS.register("svmlight")(Format("sparse features", XmcOptions, fits_svmlight, read_svmlight))
+FORMATS.register("xmc")(
+    Format("sparse features with a first line of counts", XmcOptions, begins_with(_HEADER, SUFFIXES), read)
+)
+FORMATS.register("svmlight")(
+    Format("sparse features", XmcOptions, begins_with(_LABELS_AND_PAIR, SUFFIXES), read_svmlight)
+)
