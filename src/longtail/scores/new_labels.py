@@ -31,11 +31,11 @@ _MOST_TEXTS = 3000
 _MOST_KNOTS = 50
 
 
-@STEPS.register("new-labels")
+@STEPS.register("new_labels")
 class NewLabels(ScoreStep):
     """Knows how likely a text has a label whose prototype it resembles."""
 
-    kind: Literal["new-labels"] = "new-labels"
+    kind: Literal["new_labels"] = "new_labels"
     cosines: tuple[float, ...]
     """Cosines of a text and a prototype made of examples, ascending; between two of them is interpolated."""
     probabilities: tuple[float, ...]
