@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from longtail.cli.flags import (
     DataFlags,
-    ModelFlags,
+    PrecisionFlags,
     RunFlags,
     TailWeight,
     option,
@@ -66,7 +66,7 @@ class MetricFlags:
 
 @with_flags
 def evaluate(
-    model: ModelFlags,
+    model: PrecisionFlags,
     data: DataFlags,
     measured: MetricFlags,
     flags: RunFlags,
@@ -82,7 +82,7 @@ def evaluate(
     from longtail.report import make_report, write_report
 
     screen = flags.screen
-    tagger = model.open(screen.progress)
+    tagger = model.open(screen.progress, model.precision)
     dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):

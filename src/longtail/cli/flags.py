@@ -9,6 +9,7 @@ fields of the group as options of the command:
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -37,8 +38,8 @@ RUN_PANEL = "How the command runs"
 _PANELS = (None, DATA_PANEL, RUN_PANEL)
 _FLAG_OF: dict[str, str] = {}
 """The flag of each parameter of the commands."""
-_READ = "vocabulary."
-"""Begins the options that are given with --read."""
+_READ = ("vocabulary.", "on_bad_utf8", "delimiter")
+"""Begin the options that are given with --read."""
 _OPTION = re.compile(r"`([a-z_][\w.*]*)((?:=|, | or )[^`]*|)`")
 """An option, or several, as the library writes them in errors and notes."""
 
@@ -62,7 +63,8 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a tr
 Format = Annotated[
     str | None,
     data_option(
-        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.", "NAME"
+        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext, xbert, reviews.",
+        "NAME",
     ),
 ]
 TextColumn = Annotated[str | None, data_option("The column that holds the text.", "NAME")]
@@ -130,11 +132,10 @@ class DataFlags:
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""
-        from longtail.settings import with_settings
+        from longtail.data.load import load_dataset
 
         columns = {name: getattr(self, name) for name in ("text_column", "label_column", "label_separator")}
-        options = with_settings({name: value for name, value in columns.items() if value is not None}, self.read or ())
-        return {"source": self.data, "format": self.format, **options}
+        return {"source": self.data, "format": self.format, **read_options(load_dataset, columns, self.read)}
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,20 @@ class ModelFlags:
     """A trained model, and how it is opened."""
 
     model: Model
+    verify: Verify = False
+
+    def open(self, progress: Progress, precision: str = "auto") -> Method:
+        """Return the model."""
+        from longtail.methods import load_model
+
+        with progress.step("open the model"):
+            return load_model(self.model, verify=self.verify or None, precision=cast(Any, precision))
+
+
+@dataclass(frozen=True)
+class PrecisionFlags(ModelFlags):
+    """A trained model that predicts with a precision of its own."""
+
     precision: Annotated[
         str,
         run_option(
@@ -166,14 +181,6 @@ class ModelFlags:
             "--precision",
         ),
     ] = "auto"
-    verify: Verify = False
-
-    def open(self, progress: Progress) -> Method:
-        """Return the model."""
-        from longtail.methods import load_model
-
-        with progress.step("open the model"):
-            return load_model(self.model, verify=self.verify or None, precision=cast(Any, self.precision))
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,8 @@ class MethodFlags:
         from longtail.methods import create_method
 
         options["budget"] = self.budget
-        settings = [f"{name}={value}" for name, value in options.items() if value is not None]
+        given = {name: value for name, value in options.items() if value is not None}
+        settings = [f"{name}={json.dumps(value)}" for name, value in given.items()]
         if self.budget is not None and "budget" not in create_method(self.method).options_class.model_fields:
             raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
         return create_method(
@@ -258,6 +266,22 @@ def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callab
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return expanded
+
+
+def read_options(read: Callable[..., Any], columns: dict[str, Any], settings: list[str] | None) -> dict[str, Any]:
+    """Return options of formats that flags and --read gave, for the function that reads data with them."""
+    from longtail.settings import with_settings
+
+    options = with_settings({name: value for name, value in columns.items() if value is not None}, settings or ())
+    others = signature(read).parameters.keys() - {"vocabulary"}
+    wrong = next((name for name in options if name in others), None)
+    if wrong is not None:
+        raise ConfigError(f"--read must be an option of the format or of the vocabulary, got '{wrong}'")
+    if not isinstance(options.get("vocabulary", {}), dict):
+        raise ConfigError(
+            "--read must name an option of the vocabulary, such as vocabulary.language=de, got 'vocabulary'"
+        )
+    return options
 
 
 def threshold_of(text: str | None) -> float | Literal["auto"] | None:
