@@ -62,7 +62,8 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a tr
 Format = Annotated[
     str | None,
     data_option(
-        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.", "NAME"
+        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext, xbert, reviews.",
+        "NAME",
     ),
 ]
 TextColumn = Annotated[str | None, data_option("The column that holds the text.", "NAME")]
