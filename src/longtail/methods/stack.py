@@ -145,7 +145,7 @@ class Stack(MethodOfMethods):
         return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
-        return (*super()._score_steps(), self.calibration_)
+        return (*super()._score_steps(), *([self.calibration_] if self.options.calibrate else []))
 
     def _save(self, writer: FolderWriter) -> None:
         self.ranker_.save(writer)

@@ -21,7 +21,7 @@ from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.scores.calibrate import Calibrate, fit_calibration
+from longtail.scores.calibrate import LIST_LENGTH, Calibrate, fit_calibration
 from longtail.stacking.candidates import Candidates
 from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.features import (
@@ -41,8 +41,6 @@ from longtail.types import LabelMatrix, TopK
 
 _N_TRUSTED = 5
 """How many labels of a member's list count for how often it is right."""
-_N_CALIBRATED = 20
-"""How many labels of each text the calibration is fitted to."""
 _TIE_BREAK = 1e-3
 """How much the mean logit of the members counts beside the ranker's log odds."""
 
@@ -102,7 +100,7 @@ class CandidateRanker:
             ranker = fit_ranker(examples[1 - one], options, seed=seed, run=run)
             for texts, candidates, in_fold in groups:
                 scores = _probabilities(ranker, in_fold.features, len(lists), run)
-                unseen.append(candidates.top_k(scores, _N_CALIBRATED))
+                unseen.append(candidates.top_k(scores, LIST_LENGTH))
                 order.append(texts)
         in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         everything = np.arange(len(rows))
