@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Literal
 
 from fastapi import Request
 
 from longtail.explain import ExampleTexts, Explanation
+from longtail.scores.call import Call
 from longtail.serve.access import Access
 from longtail.serve.batching import Batcher, Question, TextLabels
 from longtail.serve.metrics import ServerMetrics
@@ -46,14 +48,21 @@ class Service:
         groups: Groups,
         *,
         k: int,
+        threshold: float | Literal["auto"] | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         allow: Sequence[str] | None = None,
         deny: Sequence[str] | None = None,
     ) -> list[TextLabels]:
-        """Return the labels of the texts of a request, in their order; raise 429 or 503 where there are too many."""
+        """Return the labels of the texts of a request, in their order; raise 429 or 503 where there are too many.
+
+        `k` to `deny` are as in `Method.top_k`.
+        """
         allowed, denied = (None if labels is None else tuple(labels) for labels in (allow, deny))
+        call = Call(k, threshold, min_precision, min_recall, allow=allowed, deny=denied)
         async with self.admitted():
             answers = await asyncio.gather(
-                *(self.batcher.lists(Question(model, columns, k, allowed, denied), rows) for columns, _, rows in groups)
+                *(self.batcher.lists(Question(model, columns, call), rows) for columns, _, rows in groups)
             )
         if len(groups) == 1:
             return answers[0]
