@@ -88,7 +88,9 @@ def test_the_command_of_the_image_serves_and_its_check_sees_it(data: Path) -> No
 
 def test_the_desk_of_the_compose_file_works_with_postgresql(data: Path, postgresql: str) -> None:
     import httpx2
-    import psycopg
+
+    psycopg = pytest.importorskip("psycopg", reason="needs pip install 'longtail[review]'")
+    pytest.importorskip("longtail.review.page")
 
     with psycopg.connect(postgresql.format("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE container")
