@@ -24,6 +24,8 @@ from longtail.choice.outcome import Outcome
 from longtail.choice.schedule import N_FOLDS
 from longtail.data.dataset import Split
 from longtail.errors import DataError
+from longtail.explain.attribution import Attribution
+from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
@@ -131,6 +133,9 @@ class Auto(Method):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         run = run if run.precision in self.model_.precisions else replace(run, precision="auto")
         return self.model_._in_vocabulary(self.model_._top_k(texts, k, run))
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        return self.model_._attribution(texts, words, label, run)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return self.model_.scored_labels_
