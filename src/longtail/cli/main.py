@@ -14,7 +14,21 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import compare, data, demo, evaluate, explain, plan, predict, reproduce, serve, show, train, tune
+from longtail.cli import (
+    card,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    plan,
+    predict,
+    reproduce,
+    serve,
+    show,
+    train,
+    tune,
+)
 from longtail.cli.flags import in_flags, with_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
@@ -38,6 +52,7 @@ app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("evaluate")(evaluate.evaluate)
+app.command("card")(card.card)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("info")(show.info)
