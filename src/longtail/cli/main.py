@@ -24,6 +24,7 @@ from longtail.cli import (
     plan,
     predict,
     reproduce,
+    review,
     serve,
     show,
     train,
@@ -49,8 +50,8 @@ app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
-app.command("explain")(explain.explain)
 app.command("serve")(with_flags(serve.serve, lasting=True))
+app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("card")(card.card)
 app.command("compare")(compare.compare)
@@ -67,6 +68,13 @@ data_app = typer.Typer(help="Data sets: look at them, convert them.")
 data_app.command("check")(data.check)
 data_app.command("convert")(data.convert)
 app.add_typer(data_app, name="data")
+
+review_app = typer.Typer(help="Texts for people to review, and what they decided.")
+review_app.command("add")(review.add)
+review_app.command("list")(review.show_queues)
+review_app.command("stats")(review.stats)
+review_app.command("export")(review.export)
+app.add_typer(review_app, name="review")
 
 
 def _version(asked: bool) -> None:

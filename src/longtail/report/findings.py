@@ -92,17 +92,17 @@ def _scores(results: Mapping[str, Any], k: int) -> list[str]:
 
 def _gaps(report: Mapping[str, Any]) -> list[str]:
     data = report["data"]
-    told = []
+    sentences = []
     if data["n_unknown_labels"]:
-        told.append(
+        sentences.append(
             f"{data['n_unknown_labels']:,} of the {data['n_labels']:,} labels of the texts are unknown to the model "
             "and always missed."
         )
     cut = data.get("share_of_cut_texts", 0)
     if cut:
         advice = "; let the encoder read more of them" if cut > MUCH_CUT else ""
-        told.append(f"Of {cut:.0%} of the texts it reads only the beginning{advice}.")
-    return told
+        sentences.append(f"Of {cut:.0%} of the texts it reads only the beginning{advice}.")
+    return sentences
 
 
 def _cost(report: Mapping[str, Any]) -> str:

@@ -101,12 +101,12 @@ def reasons(model: Method, evaluation: Evaluation, row: int) -> list[dict[str, A
     missed = sorted(missed, key=lambda label: -evaluation.train_counts[label])[:1]
     texts = evaluation.split.texts
     fields = {name: texts[name][row].as_py() for name in texts.column_names}
-    told = []
+    causes = []
     for kind, label in [("suggested", label) for label in wrong] + [("missed", label) for label in missed]:
         try:
             explanation = model.explain(fields, evaluation.vocabulary.ids[label])
         except LongtailError:  # an empty text
             continue
         words = [word.word for word in explanation.top(N_WORDS)]
-        told.append({"kind": kind, "name": explanation.name, "score": explanation.score, "words": words})
-    return told
+        causes.append({"kind": kind, "name": explanation.name, "score": explanation.score, "words": words})
+    return causes
