@@ -88,7 +88,7 @@ def test_the_reasons_name_words_of_the_wrong_label(model: Method, data: Dataset,
     split = Split.of(["word1a word1b noise3"], [["label2"]], evaluation.vocabulary)
     found = evaluate_model(model, split)
     wrong, missed = reasons(model, found, 0)
-    assert (wrong["kind"], wrong["name"]) == ("suggested", "label1")
+    assert (wrong["kind"], wrong["name"]) == ("wrong", "label1")
     assert wrong["words"][0].startswith("word1")
     assert (missed["kind"], missed["name"]) == ("missed", "label2")
     assert position["label2"] in found.truth[0]

@@ -102,7 +102,7 @@ def reasons(model: Method, evaluation: Evaluation, row: int) -> list[dict[str, A
     texts = evaluation.split.texts
     fields = {name: texts[name][row].as_py() for name in texts.column_names}
     causes = []
-    for kind, label in [("suggested", label) for label in wrong] + [("missed", label) for label in missed]:
+    for kind, label in [("wrong", label) for label in wrong] + [("missed", label) for label in missed]:
         try:
             explanation = model.explain(fields, evaluation.vocabulary.ids[label])
         except LongtailError:  # an empty text
