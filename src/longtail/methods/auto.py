@@ -95,12 +95,12 @@ class Auto(Method):
 
     def _choose(self, split: Split, clock: Clock, run: Run) -> Choice:
         stack: Any = create_method(STACK, {} if find_spec("lightgbm") else {"ranker": {"kind": "logistic"}}).options
-        wishes = Wishes(clock, self.options.leave_out, self.options.encoder)
-        return choose(split, wishes, self._create, stack, run=run)
+        return choose(split, Wishes(clock, self.options.leave_out, self.options.encoder), self._create, stack, run=run)
 
     def _create(self, name: str, options: Mapping[str, Any]) -> Method:
         """Return an untrained method with the seed and the fields of texts that all members have."""
-        return create_method(name, {"seed": self.options.seed}, options, fields=self.options.fields)
+        shared = {"seed": self.options.seed, "calibrate": self.options.calibrate}
+        return create_method(name, shared, options, fields=self.options.fields)
 
     def _train(self, split: Split, texts: TextReadings, run: Run, clock: Clock) -> tuple[Method, Outcome]:
         """Train what was chosen; return the model that is kept, and why."""
@@ -113,10 +113,17 @@ class Auto(Method):
                 run.stages.put("stopped", lambda writer: None)
                 why = f"the stack was given up: {error}"
             else:
-                outcome = Outcome.compared(stack.figures_, STACK, [anchor.method, *(one.method for one in others)])
-                return stack if outcome.model == STACK else stack.members_[0], outcome
+                names = [one.method for one in self.choice_.members]
+                outcome = Outcome.compared(stack.held_out_.figures, STACK, names)
+                return stack if outcome.model == STACK else self._first_member(stack, split), outcome
         alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
         return alone, Outcome(model=anchor.method, why=why)
+
+    def _first_member(self, stack: Any, split: Split) -> Any:
+        """Return the first member of a stack, calibrated by its lists of texts that it had not seen."""
+        if self.options.calibrate:
+            stack.members_[0].calibrate(stack.held_out_.members[0], split.labels.take(stack.held_out_.rows))
+        return stack.members_[0]
 
     def _stack(self) -> Method:
         members = [{"method": one.method, "options": one.options} for one in self.choice_.members]
@@ -127,8 +134,7 @@ class Auto(Method):
         """Return the run of the stack: it ends in time for the anchor to be trained alone."""
         if run.stages.get("stopped") is not None:
             raise OutOfTimeError("it took too long before training was interrupted")
-        left_s = clock.left_s
-        return with_time_limit(run.within(STACK), None if left_s is None else left_s - self.choice_.anchor_s)
+        return with_time_limit(run.within(STACK), clock.left_before(self.choice_.anchor_s))
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         run = run if run.precision in self.model_.precisions else replace(run, precision="auto")
@@ -141,8 +147,7 @@ class Auto(Method):
         return self.model_.scored_labels_
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
-        steps = self.model_.chain_.steps
-        return (*super()._score_steps(), *(step for step in steps if not isinstance(step, Tail)))
+        return (*super()._score_steps(), *(one for one in self.model_.chain_.steps if not isinstance(one, Tail)))
 
     def _save(self, writer: FolderWriter) -> None:
         self.model_._write(writer.within("model"))
@@ -171,8 +176,7 @@ class Auto(Method):
             return self._create(ANCHOR, {}).estimate_resources(split)
         choice = self._choose(split, Clock(self.options.budget), Run.of(None, threads))
         choice.log()
-        memory, disk = choice.memory_bytes, choice.disk_bytes
-        return ResourceEstimate(memory, disk, "leave_out", seconds=choice.expected_s)
+        return ResourceEstimate(choice.memory_bytes, choice.disk_bytes, "leave_out", seconds=choice.expected_s)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of the model that was kept, and the choice."""

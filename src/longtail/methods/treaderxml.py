@@ -113,6 +113,9 @@ class TReaderXML(NetworkMethod):
             return super()._attribute(texts, words, label, run)
         return self._occlusion(words, label, run, note=READS_SCOPES)
 
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return np.empty(0, np.int64)  # their labels are in the pool that neighbours come from
+
     @property
     def _encoder(self) -> ReaderOptions | TransformerOptions:
         """Return the encoder's options; without a teacher, it has no part that reads scopes."""

@@ -16,12 +16,14 @@ from longtail.run.run import Run
 from longtail.types import NO_LABEL, TopK
 
 BASELINE = "linear"
+_ALONE = {"calibrate": False}
+"""Only its order is looked at."""
 
 
 def is_baseline(model: Method) -> bool:
     """Return whether a model is the baseline itself."""
-    usual = create_method(BASELINE)
-    return type(model) is type(usual) and model.options == usual.options
+    usual = create_method(BASELINE, _ALONE)
+    return type(model) is type(usual) and model.options.model_copy(update=_ALONE) == usual.options
 
 
 def measure_baseline(
@@ -36,7 +38,7 @@ def measure_baseline(
         bootstrap: How intervals of the differences are drawn.
     """
     start = time.perf_counter()
-    baseline = create_method(BASELINE).fit(train, run=run)
+    baseline = create_method(BASELINE, _ALONE).fit(train, run=run)
     train_s = time.perf_counter() - start
     lists, predict_s = timed_top_k(baseline, evaluation.split, list_length(evaluation.options), run=run)
     position = evaluation.vocabulary.position
