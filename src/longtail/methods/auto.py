@@ -95,7 +95,8 @@ class Auto(Method):
 
     def _choose(self, split: Split, clock: Clock, run: Run) -> Choice:
         stack: Any = create_method(STACK, {} if find_spec("lightgbm") else {"ranker": {"kind": "logistic"}}).options
-        return choose(split, Wishes(clock, self.options.leave_out, self.options.encoder), self._create, stack, run=run)
+        wishes = Wishes(clock, self.options.leave_out, self.options.encoder)
+        return choose(split, wishes, self._create, stack, run=run)
 
     def _create(self, name: str, options: Mapping[str, Any]) -> Method:
         """Return an untrained method with the seed and the fields of texts that all members have."""
@@ -113,17 +114,19 @@ class Auto(Method):
                 run.stages.put("stopped", lambda writer: None)
                 why = f"the stack was given up: {error}"
             else:
-                names = [one.method for one in self.choice_.members]
-                outcome = Outcome.compared(stack.held_out_.figures, STACK, names)
+                outcome = Outcome.compared(
+                    stack.held_out_.figures, STACK, [anchor.method, *(one.method for one in others)]
+                )
                 return stack if outcome.model == STACK else self._first_member(stack, split), outcome
         alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
         return alone, Outcome(model=anchor.method, why=why)
 
-    def _first_member(self, stack: Any, split: Split) -> Any:
+    def _first_member(self, stack: Any, split: Split) -> Method:
         """Return the first member of a stack, calibrated by its lists of texts that it had not seen."""
+        member: Method = stack.members_[0]
         if self.options.calibrate:
-            stack.members_[0].calibrate(stack.held_out_.members[0], split.labels.take(stack.held_out_.rows))
-        return stack.members_[0]
+            member.calibrate(stack.held_out_.members[0], split.labels.take(stack.held_out_.rows))
+        return member
 
     def _stack(self) -> Method:
         members = [{"method": one.method, "options": one.options} for one in self.choice_.members]
@@ -147,7 +150,8 @@ class Auto(Method):
         return self.model_.scored_labels_
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
-        return (*super()._score_steps(), *(one for one in self.model_.chain_.steps if not isinstance(one, Tail)))
+        steps = self.model_.chain_.steps
+        return (*super()._score_steps(), *(step for step in steps if not isinstance(step, Tail)))
 
     def _save(self, writer: FolderWriter) -> None:
         self.model_._write(writer.within("model"))
