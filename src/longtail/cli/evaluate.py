@@ -29,6 +29,14 @@ WithIntervals = Annotated[bool, option("95 % intervals, by bootstrap over the te
 ReportFolder = Annotated[
     Path | None, option("Write report.html, report.md and report.json there.", "FOLDER", "--report")
 ]
+Baseline = Annotated[
+    bool,
+    option(
+        "In a report: train linear on the same texts and show it beside the model, where DATA has them.",
+        None,
+        "--baseline/--no-baseline",
+    ),
+]
 DropSeen = Annotated[
     str | None,
     option("Also measure without the texts that occur word for word in the train part of DATA.", "DATA", "--drop-seen"),
@@ -73,6 +81,7 @@ def evaluate(
     split: EvaluatedSplit = None,
     intervals: WithIntervals = False,
     report: ReportFolder = None,
+    baseline: Baseline = True,
     drop_seen: DropSeen = None,
     tail_weight: TailWeight = None,
 ) -> None:
@@ -80,6 +89,7 @@ def evaluate(
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
     from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
+    from longtail.report.baseline import is_baseline, measure_baseline
 
     screen = flags.screen
     tagger = model.open(screen.progress, model.precision)
@@ -101,7 +111,12 @@ def evaluate(
         tail_weight=tail_weight,
         run=flags.run,
     )
-    contents = make_report(tagger, evaluation, dataset.name, name, model.model)
+    beside = None
+    if report is not None and baseline and not is_baseline(tagger):
+        train = as_trained(tagger, dataset).splits.get("train")
+        if train is not None and was_trained_on(tagger, train):
+            beside = measure_baseline(train, evaluation, flags.run)
+    contents = make_report(tagger, evaluation, dataset.name, name, model.model, baseline=beside)
     files = write_report(contents, report) if report is not None else {}
     if flags.as_json:
         about: dict[str, Any] = {"model": str(model.model), "method": tagger.name, "data": data.data, "split": name}

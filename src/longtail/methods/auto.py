@@ -138,9 +138,7 @@ class Auto(Method):
         return self.model_._in_vocabulary(self.model_._top_k(texts, k, run))
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
-        model = self.model_
-        place = label if model.sees_all_labels else int(np.searchsorted(model.scored_labels_, label))
-        return model._attribute(texts, words, place, run)
+        return self.model_._attribution(texts, words, label, run)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return self.model_.scored_labels_

@@ -53,6 +53,10 @@ class Pieces:
         encoded = self.tokenizer.encode_batch(list(texts))
         return [one.ids or [self.pad_id] for one in encoded], sum(bool(one.overflowing) for one in encoded)
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where each token of a text begins and ends in it; marks have empty places."""
+        return [(int(start), int(end)) for start, end in self.tokenizer.encode(text).offsets] or [(0, 0)]
+
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens."""
         return [one.ids for one in self.tokenizer.encode_batch(list(names), add_special_tokens=False)]

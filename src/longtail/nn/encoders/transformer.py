@@ -178,6 +178,11 @@ class Transformer(Encoder):
         config["dtype"] = "float32"
         return {"config": config, "origin": self.origin}
 
+    def embeddings(self) -> nn.Module | None:
+        """Return the layer of the vectors of word pieces."""
+        layer: nn.Module | None = self.model.get_input_embeddings()
+        return layer
+
     def layers(self) -> nn.ModuleList:
         """Return the equal layers of the encoder."""
         lists = [module for module in self.model.modules() if isinstance(module, nn.ModuleList)]
