@@ -16,6 +16,9 @@ from longtail.cli.screen import Screen
 from longtail.errors import ConfigError
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+    from starlette.types import ASGIApp
+
     from longtail.serve.settings import ServeSettings
 
 Models = Annotated[
@@ -29,6 +32,16 @@ Tokens = Annotated[
     Path | None,
     option("A file of bearer tokens: lines of role (tag, review or admin), name and token.", "FILE"),
 ]
+Reviews = Annotated[
+    str | None,
+    option(
+        "Where decisions of reviewers are kept: a file, or postgresql://user@host/database (longtail review).",
+        "STORE",
+        "--reviews",
+        "-r",
+    ),
+]
+NoPage = Annotated[bool, option("Do not serve the page for people at /.", None, "--no-page")]
 
 
 def serve(
@@ -37,6 +50,8 @@ def serve(
     port: Port = 8000,
     workers: Workers = 1,
     tokens: Tokens = None,
+    reviews: Reviews = None,
+    no_page: NoPage = False,
     settings: Settings = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -67,10 +82,33 @@ def serve(
         Supervisor([sys.executable, "-m", "longtail", *sys.argv[1:]], workers, listener, limits.drain_s).run()
         return
     run = Run(LocalEngine(threads or max(1, available_cores() // workers)))
-    app = create_app(OpenModels.open(folders, run), limits)
+    app = create_app(OpenModels.open(folders, run), limits, routers=_routers(reviews), mounts=_mounts(no_page))
     if not is_worker:
         screen.note("ready")
     run_server(app, listener)
+
+
+def _routers(reviews: str | None) -> list[APIRouter]:
+    """Return the routes for people; a review store that cannot be used raises here."""
+    from longtail.review.page import documents_router
+
+    if reviews is None:
+        return [documents_router()]
+    from longtail.review.store import ReviewStore
+
+    ReviewStore.open(reviews).close()
+    from longtail.review.router import review_router
+
+    return [documents_router(), review_router(reviews)]
+
+
+def _mounts(no_page: bool) -> dict[str, ASGIApp]:
+    """Return the page for people at `/`."""
+    if no_page:
+        return {}
+    from longtail.review.page import page
+
+    return {"/": page()}
 
 
 def _by_name(models: list[str]) -> dict[str, str]:
