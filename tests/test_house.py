@@ -42,7 +42,7 @@ LAYERS = [
         "units",
     },
     {"kernels", "run"},
-    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours"},
+    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours", "explain"},
     {"linear", "nn", "presets", "published"},
     {"stacking"},
     {"methods"},
@@ -101,7 +101,17 @@ def imports_of(file: Path) -> Iterator[str]:
 
 
 def is_method(file: Path) -> bool:
-    shared = {"__init__", "base", "estimator", "label_space", "manifest", "members", "network", "registry"}
+    shared = {
+        "__init__",
+        "base",
+        "estimator",
+        "explaining",
+        "label_space",
+        "manifest",
+        "members",
+        "network",
+        "registry",
+    }
     shared |= {"signature", "text_columns"}
     return room_of(file) == "methods" and file.stem not in shared
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from longtail.errors import NotFittedError as NotFittedError
     from longtail.evaluation import Evaluation as Evaluation
     from longtail.evaluation import evaluate_model as evaluate_model
+    from longtail.explain.examples import ExampleTexts as ExampleTexts
+    from longtail.explain.explanation import Explanation as Explanation
     from longtail.methods import create_method as create_method
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
@@ -74,6 +76,8 @@ _HOMES = {
     "DataError": "errors",
     "Dataset": "data.dataset",
     "Evaluation": "evaluation",
+    "ExampleTexts": "explain.examples",
+    "Explanation": "explain.explanation",
     "FastText": "methods.fasttext",
     "KFold": "model_selection",
     "KNN": "methods.knn",

@@ -35,6 +35,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.explaining import Explaining
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.methods.text_columns import TextColumns
@@ -71,7 +72,7 @@ class MethodOptions(Options):
     """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
 
 
-class Method(TextColumns, Estimator, ABC):
+class Method(TextColumns, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:
