@@ -45,6 +45,7 @@ LAYERS = [
     {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours", "explain"},
     {"linear", "nn", "presets", "published"},
     {"stacking"},
+    {"choice"},
     {"methods"},
     {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
     {"serve"},

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
     from longtail.methods.attentionxml import AttentionXML as AttentionXML
+    from longtail.methods.auto import Auto as Auto
     from longtail.methods.base import Method as Method
     from longtail.methods.fasttext import FastText as FastText
     from longtail.methods.knn import KNN as KNN
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "APLCXLNet": "methods.aplc_xlnet",
     "AttentionXML": "methods.attentionxml",
+    "Auto": "methods.auto",
     "CombineOptions": "scores.combine",
     "ConfigError": "errors",
     "DataError": "errors",

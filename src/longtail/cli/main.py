@@ -14,7 +14,21 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import compare, data, demo, evaluate, explain, plan, predict, reproduce, review, serve, show, train, tune
+from longtail.cli import (
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    plan,
+    predict,
+    reproduce,
+    review,
+    serve,
+    show,
+    train,
+    tune,
+)
 from longtail.cli.flags import in_flags, with_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
@@ -35,8 +49,8 @@ app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
-app.command("explain")(explain.explain)
 app.command("serve")(with_flags(serve.serve, lasting=True))
+app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)

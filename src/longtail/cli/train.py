@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
+    Budget,
     Force,
     MethodFlags,
     NamedDataFlags,
@@ -47,6 +48,7 @@ def train(
     hold_out: HoldOut = False,
     add: Add = None,
     tail_weight: TailWeight = None,
+    budget: Budget = None,
     resume: Resume = False,
     force: Force = False,
 ) -> None:
@@ -63,7 +65,7 @@ def train(
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        model = method.create(*([] if tail_weight is None else [f"tail_weight={tail_weight}"]))
+        model = method.create(tail_weight=tail_weight, budget=budget)
     if add is None:
         dataset = data.load(model, screen.progress)
     else:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, get_args
 
 from longtail.data.assemble import assemble
 from longtail.data.dataset import TEXT, Dataset, LabelSets, Texts
@@ -24,13 +24,14 @@ from longtail.data.formats.table import DELIMITERS
 from longtail.data.lines import bare_stem, bare_suffix
 from longtail.data.names import read_hierarchy, read_names
 from longtail.data.separator import check_separator
-from longtail.data.skos import SUFFIXES, read_skos
+from longtail.data.skos import SUFFIXES, ConceptIds, read_skos
 from longtail.data.texts import with_text_column
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError, did_you_mean
+from longtail.files import as_path
 from longtail.run.progress import SILENT, Progress
 
-COLUMN_OPTIONS = ("text_column", "label_column", "label_separator")
+COLUMN_OPTIONS = ("text_column", "label_column", "label_separator", "delimiter", "quoted")
 """What a model remembers of how its data were read."""
 _ADDRESS = re.compile(r"[a-z][a-z+]*://")
 
@@ -99,7 +100,7 @@ def load_vocabulary(
     *,
     hierarchy: str | Path | None = None,
     language: str = "en",
-    ids: Literal["uri", "prefixed", "local", "notation"] = "uri",
+    ids: ConceptIds = "uri",
 ) -> Vocabulary:
     """Load label names from a tab-separated file or from SKOS.
 
@@ -109,7 +110,10 @@ def load_vocabulary(
         language: The language of the names to take from SKOS.
         ids: How the data write the ids of SKOS concepts.
     """
-    path = Path(path)
+    path = as_path(path)
+    known = get_args(ConceptIds)
+    if ids not in known:
+        raise ConfigError(f"vocabulary.ids must be one of {', '.join(known)}, got '{ids}'")
     if not path.is_file():
         raise DataError(f"a vocabulary must be a file of names or of SKOS, there is no file {path}")
     if path.suffix.lower() in SUFFIXES:
@@ -128,6 +132,8 @@ def _read_vocabulary(vocabulary: str | Path | Vocabulary | Mapping[str, Any] | N
     for option in vocabulary:
         if option not in ("path", *known):
             raise ConfigError(f"unknown option 'vocabulary.{option}'{did_you_mean(option, known)}")
+        if not isinstance(vocabulary[option], str | Path | None):
+            raise ConfigError(f"vocabulary.{option} must be a text, got {vocabulary[option]!r}")
     if vocabulary.get("path") is None:
         raise ConfigError(f"vocabulary.{known[0]} and others are about a file of names, got no `vocabulary`")
     return load_vocabulary(**vocabulary)
@@ -166,7 +172,7 @@ def _find(source: str | Path) -> Path | str:
             f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables "
             "as they are, and {'train': (texts, labels)} makes a data set"
         )
-    path = Path(source).expanduser()
+    path = as_path(source).expanduser()
     if path.exists():
         return path
     bundled = bundled_datasets()

@@ -30,6 +30,7 @@ from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
 from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
+from longtail.stacking.held_out import HeldOutFigures
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.shares import member_shares
 from longtail.stacking.trees import TreesOptions
@@ -113,9 +114,8 @@ class Stack(MethodOfMethods):
             lists_of_unseen(self._asker(number, split, texts), folds, rows, options.list_length, within)
             for number, within in enumerate(self._runs(run))
         ]
-        self.ranker_, self.calibration_ = CandidateRanker.fit(
-            lists, split, rows, folds, options.ranker, seed=options.seed, run=run
-        )
+        learned = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
+        self.ranker_, self.calibration_, self.held_out_, self.figures_ = learned
         untrained = zip(self._untrained(), self._runs(run), strict=True)
         self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
 
@@ -149,6 +149,7 @@ class Stack(MethodOfMethods):
 
     def _save(self, writer: FolderWriter) -> None:
         self.ranker_.save(writer)
+        writer.manifest["figures"] = self.figures_._asdict()
         for number, member in enumerate(self.members_):
             member._write(writer.within(f"member-{number}"))
 
@@ -157,6 +158,7 @@ class Stack(MethodOfMethods):
             type(member).open(folder.within(f"member-{number}")) for number, member in enumerate(self._untrained())
         ]
         self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
+        self.figures_ = HeldOutFigures(**folder.manifest.get("figures", {}))
 
     def _untrained(self) -> list[Method]:
         return [member.create(self.options.seed) for member in self.options.members]

@@ -1,7 +1,7 @@
 """What a served model suggests for a text, as the desk shows it.
 
-The first `N_SHOWN` labels are shown, and further ones up to `MOST_SHOWN` that score at least the threshold. Those that do
-are checked. The threshold is the model's own (`auto`) where its scores are calibrated, else one half.
+The first `N_SHOWN` labels are shown, and further ones up to `MOST_SHOWN` that score at least the threshold. Those that
+do are checked. The threshold is the model's own (`auto`) where its scores are calibrated, else one half.
 """
 
 from __future__ import annotations

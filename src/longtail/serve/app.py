@@ -12,7 +12,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
-from longtail.serve import about, annif, docs_page, tag
+from longtail.serve import about, annif, docs_page, explain, tag
 from longtail.serve.guard import Guard
 from longtail.serve.models import Models
 from longtail.serve.problems import add_handlers
@@ -58,7 +58,7 @@ def create_app(
     app.state.service = service
     add_handlers(app)
     app.add_middleware(Guard, service=service)
-    for router in (tag.router, about.router, annif.router, docs_page.router, *routers):
+    for router in (tag.router, explain.router, about.router, annif.router, docs_page.router, *routers):
         app.include_router(router)
     for path, mounted in (mounts or {}).items():
         app.mount(path, mounted)
