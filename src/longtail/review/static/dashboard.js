@@ -47,7 +47,7 @@ function draw() {
   );
   const kept = [[word("overall"), acceptance], [word("unprompted"), unprompted]].filter(([, group]) => group.texts);
   const sections = [
-    section("filed", ["", word("texts"), word("allCorrect"), word("checkedFiled"), word("uncheckedFiled"), word("addedPerText")],
+    section("whatFiled", ["", word("texts"), word("allCorrect"), word("checkedFiled"), word("uncheckedFiled"), word("addedPerText")],
       kept.map(([name, group]) => [name, String(group.texts), ...shares(group)])),
     section("byRank", [word("rank"), word("shown"), word("filed"), ""],
       figures.by_rank.map((row) => [String(row.rank), String(row.shown), percent(row.filed), bar(row.filed)])),

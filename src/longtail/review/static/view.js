@@ -2,6 +2,8 @@
 
 import { word } from "./words.js";
 
+const WEAKEST = 0.08; // words with less than this share of the strongest one's weight are not marked
+
 export const $ = (id) => document.getElementById(id);
 
 // Makes an element with text or children; names of classes stand behind dots: make("span.key", "1").
@@ -76,7 +78,12 @@ export function drawReasons(label, explanation, failure) {
     $("reasons").replaceChildren(make("p", failure || word("loading")));
     return;
   }
-  const words = (sign) => explanation.words.filter((one) => sign * one.weight > 0).slice(0, 8).map((one) => one.word);
+  const largest = Math.max(...explanation.words.map((one) => Math.abs(one.weight)), 1e-9);
+  const words = (sign) =>
+    explanation.words
+      .filter((one) => sign * one.weight >= WEAKEST * largest)
+      .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight))
+      .slice(0, 8).map((one) => one.word);
   const reasons = [];
   for (const [title, list] of [["speaksFor", words(1)], ["speaksAgainst", words(-1)]]) {
     if (list.length) reasons.push(make("p", make("b", `${word(title)}: `), list.join(", ")));
@@ -121,7 +128,8 @@ export function drawHints(hasStore) {
 function marksOf(explanation) {
   const largest = Math.max(...explanation.words.map((one) => Math.abs(one.weight)), 1e-9);
   const marks = {};
-  for (const { weight, spans } of explanation.words) {
+  const strong = explanation.words.filter((one) => Math.abs(one.weight) >= WEAKEST * largest);
+  for (const { weight, spans } of strong) {
     for (const { field, start, end } of spans) (marks[field] ??= []).push({ start, end, weight: weight / largest });
   }
   for (const list of Object.values(marks)) list.sort((a, b) => a.start - b.start);

@@ -33,7 +33,7 @@ const WORDS = {
     seconds: "seconds per text", keystrokes: "keystrokes per text", byRank: "Acceptance by rank", byScore: "Acceptance by score",
     byDay: "Acceptance over time", byPerson: "By person", byModel: "By model", agreement: "Agreement", alpha: "alpha",
     sameLabels: "same labels", label: "label", rank: "rank", score: "score", shown: "shown", filed: "filed", day: "day",
-    person: "person", model: "model", overall: "All texts", unprompted: "Without suggestions", noQueues: "There is no queue yet.",
+    person: "person", model: "model", overall: "All texts", unprompted: "Without suggestions", whatFiled: "What people filed", noQueues: "There is no queue yet.",
   },
   de: {
     queue: "Liste", settings: "Einstellungen", newText: "Neuer Text", figures: "Zahlen", theme: "Farben", desk: "Zum Pult",
@@ -69,7 +69,7 @@ const WORDS = {
     byScore: "Übernommen nach Wert", byDay: "Übernommen im Lauf der Zeit", byPerson: "Nach Person", byModel: "Nach Modell",
     agreement: "Übereinstimmung", alpha: "Alpha", sameLabels: "gleiche Schlagwörter", label: "Schlagwort", rank: "Rang", score: "Wert",
     shown: "gezeigt", filed: "übernommen", day: "Tag", person: "Person", model: "Modell", overall: "Alle Texte",
-    unprompted: "Ohne Vorschläge", noQueues: "Es gibt noch keine Liste.",
+    unprompted: "Ohne Vorschläge", whatFiled: "Was übernommen wurde", noQueues: "Es gibt noch keine Liste.",
   },
 };
 
