@@ -30,8 +30,9 @@ function section(title, head, rows) {
 }
 
 function cellOf(kind, cell) {
-  const element = make(kind === "td" && cell instanceof Node ? "td.bars" : kind, cell);
-  if (kind === "th") element.scope = "col";
+  if (cell instanceof Node) return make("td.bars", cell);
+  const element = make(cell ? kind : "td", cell); // a header without words is none
+  if (cell && kind === "th") element.scope = "col";
   return element;
 }
 
