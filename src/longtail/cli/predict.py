@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from longtail.cli.flags import (
-    Model,
-    PrecisionName,
+    ModelFlags,
     RunFlags,
     TailWeight,
     TextColumn,
     Threshold,
-    Verify,
     data_option,
     option,
     read_options,
@@ -51,6 +49,22 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
+MinPrecision = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
+        "calibrated scores.",
+        "SHARE",
+    ),
+]
+MinRecall = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in the "
+        "mean. Needs calibrated scores.",
+        "SHARE",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
@@ -67,13 +81,15 @@ Read = Annotated[
 
 @with_flags
 def predict(
-    model: Model,
+    model: ModelFlags,
     flags: RunFlags,
     texts: TextsFile = STDIN,
     text: GivenTexts = None,
     k: K = 5,
     out: PredictOut = None,
     threshold: Threshold = None,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
     keep: Keep = None,
     tail_weight: TailWeight = None,
     allow: Allow = None,
@@ -81,12 +97,8 @@ def predict(
     format: TextFormatName = None,
     text_column: TextColumn = None,
     read: Read = None,
-    precision: PrecisionName = "auto",
-    verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
-    from longtail.methods import load_model
-
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
@@ -95,8 +107,7 @@ def predict(
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    tagger = model.open(screen.progress)
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
@@ -113,13 +124,15 @@ def predict(
         options = read_options(read_texts, {"text_column": text_column}, read)
         options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
         batches, total = _read(texts, columns, options, screen)
-    writer = nullcontext(None) if pretty else _writer(out, kept)
+    writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
                 batch,
                 k,
                 threshold=threshold_of(threshold),
+                min_precision=min_precision,
+                min_recall=min_recall,
                 tail_weight=tail_weight,
                 allow=allow or None,
                 deny=deny or None,
@@ -127,7 +140,8 @@ def predict(
             )
             if write is None:
                 for row, labels in enumerate(suggestions):
-                    show_suggestions(screen, batch["text"][row].as_py(), labels)
+                    route = "" if suggestions.routes is None else suggestions.routes[row]
+                    show_suggestions(screen, batch["text"][row].as_py(), labels, route)
             else:
                 write(batch, suggestions)
             if out is None:
@@ -174,15 +188,17 @@ def _is_same_file(texts: str, out: Path) -> bool:
     return False
 
 
-def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Write]:
+def _writer(out: Path | None, kept: Sequence[str], *, with_routes: bool) -> AbstractContextManager[Write]:
     """Open standard output, for JSON lines, or a file."""
     from longtail.data.predicted import json_lines, predictions_file
 
-    return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
+    if out is None:
+        return nullcontext(json_lines(sys.stdout.buffer, kept))
+    return predictions_file(out, kept, with_routes=with_routes)
 
 
-def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:
-    """Show a text and its labels with a bar for each score."""
+def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route: str = "") -> None:
+    """Show a text, its route, and its labels with a bar for each score."""
     from rich.text import Text
 
     start = " ".join(text[:SHOWN_CHARACTERS].split())
@@ -195,4 +211,6 @@ def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> Non
         screen.console.print(line)
     if not labels:
         screen.console.print("  no label", style="dim")
+    if route:
+        screen.console.print(f"  route: {route}", style="dim")
     screen.console.print()
