@@ -217,12 +217,3 @@ def test_all_routes_need_their_roles_and_the_page_needs_none(
     asked.post("/v1/review/queues/news/decisions", json=filing(answer.json()["item"]), headers=bearer(REVIEWER))
     with ReviewStore.open(reviews) as store:
         assert [row["person"] for row in log(store)] == ["anna"], "the name beside the token counts"
-
-
-def test_a_label_is_explained(client: Callable[..., TestClient]) -> None:
-    asked = client()
-    for body in ({"text": WORDS}, {"record": {"text": WORDS, "other": 1}}):
-        explained = asked.post("/v1/explain", json={"label": "label1", **body}).json()
-        assert {word["word"] for word in explained["words"][:3]} == set(WORDS.split())
-    assert "'none'" in problem(asked.post("/v1/explain", json={"text": WORDS, "label": "none"}), 422)
-    assert "either" in problem(asked.post("/v1/explain", json={"label": "label1"}), 422)

@@ -149,9 +149,10 @@ async function bring(fields) {
     answer = await post(review("texts"), { person: desk.person, fields });
     fillQueues(desk.queue);
   } else {
-    const [tagged] = (await post("/v1/tag", { records: [{ title: "", ...fields }], k: 9 })).results;
-    const calibrated = desk.model.calibrated;
-    const suggested = tagged.labels.map((one) => ({ ...one, checked: one.score >= 0.5 }));
+    const { calibrated } = desk.model;
+    const tag = async (more) => (await post("/v1/tag", { records: [record(fields)], k: 9, ...more })).results[0];
+    const [tagged, filed] = [await tag({}), await tag({ threshold: calibrated ? "auto" : 0.5 })];
+    const suggested = tagged.labels.map((one, place) => ({ ...one, checked: place < filed.labels.length }));
     answer = { progress: {}, item: { text: 0, fields, suggested, calibrated, blind: false, route: tagged.route, cut: tagged.cut } };
   }
   const item = received(answer);
@@ -159,6 +160,11 @@ async function bring(fields) {
   if (desk.item) desk.ready.unshift(desk.item);
   say("");
   show(item);
+}
+
+// The fields of a text as the model reads them: those that it needs and the text lacks are empty.
+function record(fields) {
+  return { ...Object.fromEntries(desk.model.fields.map((name) => [name, ""])), ...fields };
 }
 
 async function openFiles(files) {
@@ -247,7 +253,7 @@ async function showWhy(place) {
   redraw();
   drawReasons(label, label.explanation);
   try {
-    label.explanation ??= await post("/v1/explain", { record: item.fields, label: label.id });
+    label.explanation ??= (await post("/v1/explain", { record: record(item.fields), label: label.id })).explanation;
   } catch (error) {
     if (generation === desk.generation) drawReasons(label, null, error.message);
     return;
