@@ -17,9 +17,6 @@ from longtail.cli.screen import Screen
 from longtail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
-    from starlette.types import ASGIApp
-
     from longtail.serve.settings import ServeSettings
 
 Models = Annotated[
@@ -63,6 +60,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve trained models over HTTP until Ctrl-C or SIGTERM."""
+    from longtail.review.page import desk_routers, page
     from longtail.run.local import LocalEngine, available_cores
     from longtail.run.run import Run
     from longtail.serve.access import Access
@@ -77,7 +75,8 @@ def serve(
         raise ConfigError(f"`port` must be from 0 to 65,535, got {port}")
     folders = _by_name(models)
     limits = _settings(tokens, settings, host)
-    Access(limits.tokens)  # raises before anything is opened
+    Access(limits.tokens)  # raises before anything is opened, as the next line does
+    routers = desk_routers(reviews)
     screen = Screen(quiet)
     is_worker = SOCKET in os.environ
     listener = listening(host, port)
@@ -90,33 +89,11 @@ def serve(
     run = Run(LocalEngine(threads or max(1, available_cores() // workers)))
     opened = OpenModels.open(folders, run)
     near = None if examples is None else examples_of(opened.default.method, examples, screen)
-    app = create_app(opened, limits, examples=near, routers=_routers(reviews), mounts=_mounts(no_page))
+    mounts = {} if no_page else {"/": page()}
+    app = create_app(opened, limits, examples=near, routers=routers, mounts=mounts)
     if not is_worker:
         screen.note("ready")
     run_server(app, listener)
-
-
-def _routers(reviews: str | None) -> list[APIRouter]:
-    """Return the routes for people; a review store that cannot be used raises here."""
-    from longtail.review.page import documents_router
-
-    if reviews is None:
-        return [documents_router()]
-    from longtail.review.store import ReviewStore
-
-    ReviewStore.open(reviews).close()
-    from longtail.review.router import review_router
-
-    return [documents_router(), review_router(reviews)]
-
-
-def _mounts(no_page: bool) -> dict[str, ASGIApp]:
-    """Return the page for people at `/`."""
-    if no_page:
-        return {}
-    from longtail.review.page import page
-
-    return {"/": page()}
 
 
 def _by_name(models: list[str]) -> dict[str, str]:

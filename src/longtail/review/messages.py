@@ -75,7 +75,7 @@ class UndoRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     model: str | None = None
 
 
-class Suggestion(msgspec.Struct):
+class LabelToShow(msgspec.Struct):
     """A suggestion to be shown."""
 
     id: str
@@ -91,7 +91,7 @@ class Item(msgspec.Struct):
     text: int
     fields: dict[str, str]
     blind: Annotated[bool, msgspec.Meta(description="Shown without suggestions, to see what people file unprompted.")]
-    suggested: list[Suggestion]
+    suggested: list[LabelToShow]
     threshold: float
     calibrated: Annotated[bool, msgspec.Meta(description="Whether scores are probabilities.")]
     route: str | None

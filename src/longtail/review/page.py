@@ -37,6 +37,18 @@ def page() -> StaticFiles:
     return StaticFiles(directory=str(files("longtail.review") / "static"), html=True)
 
 
+def desk_routers(reviews: str | None) -> list[APIRouter]:
+    """Return the routes that the page uses: documents, and the desk if there is a store; raise if it cannot be used."""
+    if reviews is None:
+        return [documents_router()]
+    from longtail.review.store import ReviewStore
+
+    ReviewStore.open(reviews).close()
+    from longtail.review.router import review_router
+
+    return [documents_router(), review_router(reviews)]
+
+
 def documents_router() -> APIRouter:
     """Return the route that reads documents."""
     return _documents

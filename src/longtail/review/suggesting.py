@@ -11,7 +11,7 @@ import asyncio
 import sqlalchemy as sa
 
 from longtail.review.desk import ClaimedText, Shown
-from longtail.review.messages import Item, Suggestion
+from longtail.review.messages import Item, LabelToShow
 from longtail.review.schema import TEXTS
 from longtail.review.store import ReviewStore
 from longtail.serve.models import ServedModel
@@ -67,14 +67,14 @@ def threshold_of(model: ServedModel) -> float:
 
 async def _suggested(
     service: Service, model: ServedModel, fields: dict[str, str], threshold: float
-) -> tuple[list[Suggestion], str | None, bool]:
+) -> tuple[list[LabelToShow], str | None, bool]:
     """Return suggestions, the route of the text, and whether only its beginning was read."""
     limit, needed = service.settings.max_characters // len(model.columns), model.method.columns
     record = {name: fields.get(name, "")[:limit] for name in model.columns if name in fields or name in needed}
     [labels] = await service.tag(model, rows_of(None, [record], model, service.settings), k=MOST_SHOWN)
     vocabulary = model.method.vocabulary_
     suggested = [
-        Suggestion(
+        LabelToShow(
             id=vocabulary.ids[label],
             name=vocabulary.names[label],
             path=vocabulary.path(label),
