@@ -62,7 +62,8 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a tr
 Format = Annotated[
     str | None,
     data_option(
-        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.", "NAME"
+        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext, xbert, reviews.",
+        "NAME",
     ),
 ]
 TextColumn = Annotated[str | None, data_option("The column that holds the text.", "NAME")]
@@ -89,6 +90,10 @@ TailWeight = Annotated[
         "T",
         "--tail-weight",
     ),
+]
+Budget = Annotated[
+    str | None,
+    option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
 ]
 Threshold = Annotated[
     str | None,
@@ -170,9 +175,13 @@ class MethodFlags:
     fields: Fields = None
     seed: Annotated[int | None, option("The seed of everything random.", "N")] = None
 
-    def create(self, *settings: str) -> Method:
-        """Return the untrained method; further `settings` win over those of the flags."""
+    def create(self, **options: Any) -> Method:
+        """Return the untrained method; further `options` that are not None win over the settings of the flags."""
         from longtail.methods import create_method
+
+        settings = [f"{name}={value}" for name, value in options.items() if value is not None]
+        if options.get("budget") is not None and "budget" not in create_method(self.method).options_class.model_fields:
+            raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
 
         return create_method(
             self.method,

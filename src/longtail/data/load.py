@@ -8,6 +8,7 @@ and test that train does not have stay in the ground truth.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib.resources import files
@@ -32,6 +33,7 @@ from longtail.run.progress import SILENT, Progress
 
 COLUMN_OPTIONS = ("text_column", "label_column", "label_separator", "delimiter", "quoted")
 """What a model remembers of how its data were read."""
+_ADDRESS = re.compile(r"[a-z][a-z+]*://")
 
 
 def load_dataset(
@@ -74,13 +76,13 @@ def load_dataset(
     official = vocabulary["path"] if isinstance(vocabulary, Mapping) else vocabulary
     set_columns = [option for option in COLUMN_OPTIONS if option in checked.model_fields_set]
     facts = {
-        "source": str(source),
+        "source": without_password(str(source)),
         "format": name,
         "options": checked.plain(),
         "columns": {option: getattr(checked, option) for option in set_columns},
         "files": {**content.files, **({"official": str(official)} if isinstance(official, str | Path) else {})},
     }
-    title = path.resolve().name if path.is_dir() else bare_stem(path)
+    title = path.partition("://")[0] if isinstance(path, str) else _title(path)
     dataset = assemble(content, title, named, facts, progress)
     separator = getattr(checked, "label_separator", None)
     if separator is not None and any(bare_suffix(stream.path) in DELIMITERS for stream in content.splits.values()):
@@ -137,6 +139,16 @@ def _read_vocabulary(vocabulary: str | Path | Vocabulary | Mapping[str, Any] | N
     return load_vocabulary(**vocabulary)
 
 
+def options_of(source: str | Path, format: str | None = None) -> frozenset[str]:
+    """Return the names of the options that the format of `source` has."""
+    return frozenset(FORMATS.get(find_format(_find(source), format)).options.model_fields)
+
+
+def without_password(source: str) -> str:
+    """Return the name of a source as it may be shown and kept: without the password of a database."""
+    return re.sub(r"(://[^/@]*?):[^/]*@", r"\1:***@", source)
+
+
 def bundled_datasets() -> list[str]:
     """Return the names of the data sets that come with longtail."""
     root = _bundled()
@@ -147,7 +159,14 @@ def _bundled() -> Path:
     return Path(str(files("longtail.data") / "bundled"))
 
 
-def _find(source: str | Path) -> Path:
+def _title(path: Path) -> str:
+    return path.resolve().name if path.is_dir() else bare_stem(path)
+
+
+def _find(source: str | Path) -> Path | str:
+    """Return the file or folder; the address of a database stays a text."""
+    if isinstance(source, str) and _ADDRESS.match(source):
+        return source
     if not isinstance(source, str | Path):
         raise DataError(
             f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables "

@@ -48,6 +48,7 @@ class APLCXLNetKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: TransformerKeywords | TransformerOptions
@@ -96,6 +97,7 @@ class AttentionXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -107,6 +109,15 @@ class AttentionXMLKeywords(TypedDict, total=False):
     features: TfidfKeywords | TfidfOptions
     vectors: VectorKeywords | VectorOptions
     training: AttentionTrainingKeywords | AttentionTraining
+
+class AutoKeywords(TypedDict, total=False):
+    seed: int
+    tail_weight: float
+    propensity: PropensityKeywords | Propensity
+    budget: float | None
+    leave_out: Sequence[str]
+    encoder: str | None
+    fields: str | None
 
 class AveragingKeywords(TypedDict, total=False):
     kind: Literal["none", "ema", "swa"]
@@ -158,6 +169,7 @@ class FastTextKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     loss: Literal["bce", "softmax"]
@@ -198,6 +210,7 @@ class KNNKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     power: float
 
 class LabelTableKeywords(TypedDict, total=False):
@@ -219,6 +232,7 @@ class LexicalKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     names: NameKeywords | NameOptions
     ranker_texts: int
 
@@ -226,6 +240,7 @@ class LightXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -245,6 +260,7 @@ class LinearKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -358,6 +374,7 @@ class StackKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     members: Sequence[StackMemberKeywords | StackMember]
     list_length: int
     n_folds: int
@@ -379,6 +396,7 @@ class TReaderXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: ReaderKeywords | ReaderOptions | TransformerKeywords | TransformerOptions
@@ -506,6 +524,7 @@ class XBERTKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -525,6 +544,7 @@ class XMLCNNKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     loss: Literal["bce", "softmax"]
@@ -535,6 +555,7 @@ class XRTransformerKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -554,6 +575,7 @@ class XTKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: BagKeywords | BagOptions
