@@ -114,6 +114,7 @@ class AutoKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     budget: float | None
     leave_out: Sequence[str]
     encoder: str | None
