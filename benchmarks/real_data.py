@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from longtail.evaluation import Evaluation
 from longtail.labels.model_labels import with_seen_labels
-from longtail.metrics import BootstrapOptions, MetricOptions
+from longtail.metrics import BootstrapOptions, MetricOptions, intervals
 from longtail.scores.calibrate import Calibrate, are_right, best_f1_threshold
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
@@ -89,6 +90,7 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "metrics": {name: evaluation.metrics.values[name] for name in METRICS},
         "intervals": {name: plain["intervals"]["metrics"][name] for name in METRICS},
         "new": {name: evaluation.new.values[name] for name in METRICS} if evaluation.new else None,
+        "languages": by_language(evaluation),
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
         "train_cpu_s": train_cpu_s,
         "peak_mb": peak_mb,
@@ -96,6 +98,23 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "batch_cpu_ms": 1000 * batch_cpu_s / len(held_out),
         "single_cpu_ms": 1000 * float(np.median(single)),
     }
+
+
+def by_language(evaluation: Evaluation) -> dict[str, Any]:
+    """Return number of texts, metrics and intervals of the texts of each language, where texts have one."""
+    split, predicted, truth = evaluation.split, evaluation.predicted, evaluation.truth
+    if "lang" not in split.texts.column_names:
+        return {}
+    of_texts = np.array(split.texts["lang"].to_pylist())
+    results = {}
+    for language in np.unique(of_texts).tolist():
+        rows = np.flatnonzero(of_texts == language)
+        lists = TopK(predicted.labels[rows], predicted.scores[rows])
+        counts, n_train = evaluation.train_counts, evaluation.n_train_texts
+        drawn = intervals(lists, truth.take(rows), counts, n_train, evaluation.options, BootstrapOptions())
+        of_metrics = drawn.plain()["metrics"]
+        results[language] = {"n_texts": len(rows)} | {name: of_metrics[name] for name in METRICS}
+    return results
 
 
 def threshold_figures(steps: Any, predicted: TopK, truth: LabelMatrix) -> dict[str, float | None]:
@@ -149,7 +168,15 @@ def _table(data_name: str) -> str:
         lines.append(f"| {' | '.join((row['method'], *accuracy, f1, *costs, *sizes))} |")
     new = [f"{r['method']} {100 * r['new']['P@1']:.1f} / {100 * r['new']['nDCG@5']:.1f}" for r in rows if r["new"]]
     lines += ["", f"P@1 / nDCG@5 without texts that occur word for word in train: {', '.join(new)}.", ""]
+    for language in rows[0]["languages"]:
+        of_methods = [f"{row['method']} {_in_language(row['languages'][language])}" for row in rows]
+        n_texts = rows[0]["languages"][language]["n_texts"]
+        lines += [f"P@1 / nDCG@5 / F1@5 of the {n_texts:,} texts of language `{language}`: {', '.join(of_methods)}.", ""]
     return "\n".join(lines)
+
+
+def _in_language(figures: dict[str, Any]) -> str:
+    return " / ".join(_with_interval(100 * figures[name]["value"], figures[name]) for name in ("P@1", "nDCG@5", "F1@5"))
 
 
 def _with_interval(value: float, interval: dict[str, float]) -> str:
