@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from longtail.persist import MANIFEST, map_arrays, store_arrays
+from longtail.mapped_arrays import map_arrays, store_arrays
+from longtail.persist import MANIFEST
 
 EXTREMES = [0, 1, -1, 255, 65_535, 2**31 - 2, 2**31 - 1, -(2**31), 2**32 - 1, 2**62, 2**63 - 1, -(2**63)]
 JUNK: list[Any] = [

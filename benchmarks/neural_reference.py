@@ -28,7 +28,7 @@ from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
 from longtail.nn.prediction import top_k_of
-from longtail.nn.training.batches import Plan, steps
+from longtail.nn.training.batches import BatchPlan, steps
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.schedules import ScheduleOptions, factor
 from longtail.nn.training.trainer import Trainer
@@ -111,7 +111,7 @@ def plain(
     drop = nn.Dropout(dropout)
     groups = [{"params": model.parameters(), "lr": RATE}, {"params": head.parameters(), "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    plan = Plan(data.train, data.labels, batch_size, 0, 0, 128, 512)
+    plan = BatchPlan(data.train, data.labels, batch_size, 0, 0, 128, 512)
     n_steps = max(1, int(np.ceil(epochs * len(data.train) / plan.size)))
     losses = []
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -21,6 +22,9 @@ from longtail.presets import preset_names
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait crawl where cores are busy
+
+hypothesis.settings.register_profile("longtail", deadline=None)  # no test is timed: machines may be busy
+hypothesis.settings.load_profile("longtail")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -111,5 +111,5 @@ def test_the_held_out_part_is_drawn_again(tiny: Callable[..., Dataset]) -> None:
     name, split = choose_split(model, data)
     assert name == "dev (held out)"
     assert split.fingerprint == drawn.dev.fingerprint
-    with pytest.raises(DataError, match="cannot be told"):
+    with pytest.raises(DataError, match="not known which texts"):
         choose_split(model, tiny(seed=1, splits=("train",)), "dev")

@@ -27,7 +27,7 @@ MODULES = sorted(file.stem for file in Path(native_package.__path__[0]).glob("*.
 NAMESAKES = {"chunk_margins_few": "chunk_margins"}
 """Kernels that are a second way to the result of another one."""
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 def public_kernels(module: str) -> dict[str, Callable[..., Any]]:

@@ -18,8 +18,9 @@ from longtail.errors import LongtailError, ModelFormatError
 from longtail.kernels.rows import Rows
 from longtail.labels.buckets import Buckets
 from longtail.labels.index import LabelIndex
+from longtail.mapped_arrays import map_arrays, store_arrays
 from longtail.methods import create_method, load_model
-from longtail.persist import MANIFEST, Folder, map_arrays, store_arrays, write_folder
+from longtail.persist import MANIFEST, Folder, write_folder
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "linear": {"tree": {"max_leaf": 2, "branching": 2}},

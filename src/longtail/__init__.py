@@ -12,7 +12,8 @@ Texts and labels of your own go in as lists, data frames or tables:
     model.predict(["an apple"]).to_pandas()
 
 Every method has a class with the same interface, which is also that of scikit-learn: `Linear`, `KNN` and `Lexical` need
-no more than this package; the others are neural and need `pip install 'longtail[neural]'`.
+no more than this package, `Stack` needs `pip install 'longtail[stack]'`, and the others are neural and need
+`pip install 'longtail[neural]'`.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def choose_split(model: Method, dataset: Dataset, name: str | None = None) -> tu
         if not was_trained_on(model, split):
             return only, split
     reason = (
-        "its train part is not what the model was trained on, so which texts were held out cannot be told"
+        "its train part is not what the model was trained on, so it is not known which texts were held out"
         if model.facts_.get("held_out")
         else "the model was trained without `hold_out`: scores on its training texts would be too high"
     )

@@ -1,7 +1,7 @@
 """Files and folders that take their names only when they are whole, and locks that end with their process.
 
     with whole(path) as temporary: ...    `path` is replaced at the end, or stays as it was
-    with held(FileLock(path)): ...        nobody else holds the lock of `path` meanwhile
+    with held(FileLock(path)): ...        the lock of `path` is held in the block
 
 Until then it is called `.PID.NAME`; what a killed process left of it is removed by the next one that writes NAME. A
 lock is a file `.NAME.lock` that the system locks for a process: one that a dead process left behind is free.
@@ -43,7 +43,7 @@ class FileLock:
                 if os.path.samestat(os.fstat(descriptor), self.file.stat()):
                     self._descriptor = descriptor
                     return True
-            os.close(descriptor)  # whoever held it has removed the file: it locks nothing any more
+            os.close(descriptor)  # its holder has removed the file, so this lock is void
 
     def release(self) -> None:
         """Give the lock back, and remove its file."""
@@ -95,7 +95,7 @@ def whole(path: Path, *, parents: bool = False) -> Iterator[Path]:
 def link_target(path: Path) -> Path:
     """Return what a link names in the end, as a whole path; raise if links lead back to themselves."""
     final = Path(os.path.realpath(path))
-    with suppress(OSError):  # of names that are too long: whoever opens it reports that
+    with suppress(OSError):  # of names that are too long: opening them reports that
         if final.is_symlink():
             raise LongtailError(f"{path} must not be a link that leads back to itself; give another place")
     return final
@@ -158,6 +158,6 @@ else:
             fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:  # a file system without locks: as if nobody else were there
+        except OSError:  # a file system without locks: as if no other process were there
             return True
         return True

@@ -1,6 +1,6 @@
 """Options of models that earlier versions of longtail saved, as this version reads them.
 
-Values that told whose behaviour an option follows (`paper`, `code`, `fixed`) now tell what it does.
+Values that named whose behaviour an option follows (`paper`, `code`, `fixed`) now say what it does.
 """
 
 from __future__ import annotations

@@ -13,16 +13,11 @@ there before. Who writes holds the lock of the folder, and removes what killed p
 from __future__ import annotations
 
 import copy
-import glob
 import hashlib
 import json
-import math
-import mmap
 import os
-import re
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +26,8 @@ import numpy as np
 from longtail.checksums import first_damaged, sha256
 from longtail.errors import LongtailError, ModelFormatError
 from longtail.files import FileLock, held, link_target, remove
+from longtail.mapped_arrays import DAMAGE, Arrays, map_arrays, store_arrays
+from longtail.replacing import await_replacement, settle, swap_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,19 +37,6 @@ FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 ALWAYS_VERIFIED_BYTES = 256 << 20
 """The files of folders up to this size are compared with their checksums on every opening; larger ones once."""
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
-"""Numpy arrays by name."""
-
-_DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
-}  # fmt: skip
-_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
-_REPLACED_WITHIN_S = 2.0
-"""How long a reader waits for the two renames of a process that replaces a folder."""
-_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What can be raised when damaged bytes are read as JSON or as a manifest."""
 
 
 class Folder:
@@ -162,14 +146,14 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         with held(FileLock(final)):
-            _settle(final)
+            settle(final)
             check_replaceable(path, kind)
             try:
                 temporary.mkdir()
                 writer = FolderWriter(temporary)
                 yield writer
                 _write_manifest(temporary, kind, writer.manifest)
-                _swap_in(temporary, final)
+                swap_in(temporary, final)
             finally:
                 remove(temporary)
     except OSError as error:
@@ -202,74 +186,8 @@ def check_replaceable(path: str | Path, kind: str) -> None:
         raise LongtailError(f"cannot write {path}: {parent} is not a writable folder; choose another place")
 
 
-def store_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays in the safetensors layout, directly from memory, widest type first so that all are aligned."""
-    ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    header: dict[str, Any] = {}
-    offset = 0
-    for name, array in ordered:
-        header[name] = {
-            "dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes],
-        }  # fmt: skip
-        offset += array.nbytes
-    head = json.dumps(header).encode()
-    head += b" " * (-len(head) % 8)
-    with open(path, "wb") as out:
-        out.write(len(head).to_bytes(8, "little") + head)
-        for _, array in ordered:
-            out.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a safetensors file, memory-mapped."""
-    try:
-        with open(path, "rb") as file:
-            data = _MappedFile(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        data.path = path
-        return data.arrays()
-    except (*_DAMAGE, OSError) as error:
-        raise ModelFormatError(f"{path} is damaged ({error}); save the model again") from error
-
-
-def file_of(arrays: Arrays) -> Path | None:
-    """Return the safetensors file that all of these arrays are mapped from under these names, or None."""
-    files = {_mapped_file_of(array) for array in arrays.values()}
-    file = files.pop() if len(files) == 1 else None
-    if file is None:
-        return None
-    stored = {name: array.__array_interface__ for name, array in file.arrays().items()}
-    return file.path if all(stored.get(name) == array.__array_interface__ for name, array in arrays.items()) else None
-
-
-class _MappedFile(mmap.mmap):
-    """A safetensors file in memory."""
-
-    path: Path
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        start = 8 + int.from_bytes(self[:8], "little")
-        header = json.loads(self[8:start])
-        header.pop("__metadata__", None)
-        return {name: _view(self, start, **facts) for name, facts in header.items()}
-
-
-def _mapped_file_of(array: np.ndarray[Any, Any]) -> _MappedFile | None:
-    base: Any = array
-    while isinstance(base, np.ndarray | memoryview):
-        base = base.obj if isinstance(base, memoryview) else base.base
-    return base if isinstance(base, _MappedFile) else None
-
-
-def _view(data: mmap.mmap, start: int, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray[Any, Any]:
-    kind, count = np.dtype(_DTYPES[dtype]), math.prod(shape)
-    first, last = data_offsets
-    if min(first, *shape, 0) < 0 or last - first != count * kind.itemsize:
-        raise ValueError(f"{dtype} {shape} does not fit in bytes {first} to {last}")
-    return np.frombuffer(data, kind, count, start + first).reshape(shape)
-
-
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
-    _await_replacement(link_target(path))
+    await_replacement(link_target(path))
     if not (path / MANIFEST).is_file():
         raise ModelFormatError(f"{path} is not a longtail {kind}: it has no {MANIFEST}")
     try:
@@ -284,7 +202,7 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
         actual, unchanged = str(manifest["kind"]), manifest.pop("checksum") == _checksum_of(manifest)
     except ModelFormatError:
         raise
-    except (*_DAMAGE, OSError) as error:
+    except (*DAMAGE, OSError) as error:
         raise ModelFormatError(f"{path / MANIFEST} is damaged ({error!r}); save the model again") from error
     if actual != kind:
         raise ModelFormatError(f"{path} holds a {actual}, not a {kind}")
@@ -340,59 +258,12 @@ def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
         os.fsync(out.fileno())
 
 
-def _swap_in(temporary: Path, final: Path) -> None:
-    """Rename into place; an older folder is moved aside first and deleted only when the new one is there."""
-    aside = temporary.with_suffix(".old")
-    try:
-        if final.exists():
-            final.rename(aside)
-        temporary.rename(final)
-    finally:
-        if aside.exists() and not final.exists():  # an error, or Ctrl-C between the two
-            aside.rename(final)
-    remove(aside)
-
-
-def _settle(final: Path) -> None:
-    """Undo a replacement that was killed between its two renames, and remove what others left; `final` is locked.
-
-    Between them, and only then, a process has both the new folder and the one moved aside. Without the new one, the
-    one moved aside has been replaced and never comes back.
-    """
-    for path in _leftovers(final):
-        if path.suffix == ".old" and path.with_suffix(".tmp").exists() and not final.exists():
-            path.rename(final)
-    for path in _leftovers(final):
-        remove(path)
-
-
-def _leftovers(final: Path) -> list[Path]:
-    """Return what processes, dead or alive, call `final` while they write or replace it."""
-    beside = final.parent.glob(f".{glob.escape(final.name)}.*")
-    return sorted(path for path in beside if re.fullmatch(r"\.\d+\.(tmp|old)", path.name[len(final.name) + 1 :]))
-
-
-def _await_replacement(final: Path) -> None:
-    """Where a folder is missing because it is being replaced: wait if the process lives, undo it if it was killed."""
-    lock = FileLock(final)
-    end = time.monotonic() + _REPLACED_WITHIN_S
-    with suppress(OSError):
-        while not final.exists() and any(path.suffix == ".old" for path in _leftovers(final)):
-            if lock.acquire(wait=False):
-                _settle(final)
-                lock.release()
-            elif time.monotonic() > end:
-                return
-            else:
-                time.sleep(0.01)
-
-
 def _manifest_at(path: Path) -> dict[str, Any]:
     """Return the manifest of a folder that need not be one of ours or whole, as far as it can be read."""
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         return {"kind": str(manifest["kind"]), "files": [str(name) for name in manifest["files"]]}
-    except (*_DAMAGE, OSError):
+    except (*DAMAGE, OSError):
         return {}
 
 

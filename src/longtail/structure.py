@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from longtail.errors import ModelFormatError
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 
 Array = NDArray[Any]
 

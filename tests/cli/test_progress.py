@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from longtail.cli.lines import Lines
+from longtail.cli.lines import PlainLines
 from longtail.cli.main import main
 from longtail.cli.progress import Bars
 from longtail.run.progress import COMPILING
@@ -142,7 +142,7 @@ def test_a_step_that_takes_long_says_in_plain_lines_how_far_it_is() -> None:
         heard.clear()
         assert heard.wait(20)
 
-    lines = Lines(write, long_s=0.02, pause_s=0.01)
+    lines = PlainLines(write, long_s=0.02, pause_s=0.01)
     with lines.command("train"):
         wait()
         with lines.step("label weights", 200, "labels") as advance:

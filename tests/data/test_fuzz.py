@@ -103,7 +103,6 @@ def fuzz(n_examples: int) -> Callable[[Any], Any]:
     """Run a test on so many examples, a few always the same ones: only campaigns look for faults not yet known."""
     calm = settings(
         max_examples=n_examples,
-        deadline=None,
         derandomize=n_examples <= FEW,
         suppress_health_check=list(HealthCheck),
     )
@@ -136,33 +135,21 @@ def change_other(data: st.DataObject, folder: Path, name: str) -> None:
     attempt(lambda: read(folder / file), {file: content})
 
 
-@pytest.mark.parametrize("name", DATA)
-@fuzz(FEW)
-def test_data_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
-    change_data(data, tmp_path_factory.mktemp("data"), name)
+READERS = [(change_data, name) for name in DATA] + [(change_other, name) for name in OTHERS]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(("change", "name"), READERS)
 @fuzz(FEW)
-def test_vocabularies_and_texts_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+def test_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, change: Callable[..., None], name: str, data: st.DataObject
 ) -> None:
-    change_other(data, tmp_path_factory.mktemp("other"), name)
+    change(data, tmp_path_factory.mktemp("files"), name)
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(("change", "name"), READERS)
 @fuzz(1000)
-def test_many_data_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+def test_many_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, change: Callable[..., None], name: str, data: st.DataObject
 ) -> None:
-    change_data(data, tmp_path_factory.mktemp("data"), name)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", OTHERS)
-@fuzz(1000)
-def test_many_vocabularies_and_texts_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
-) -> None:
-    change_other(data, tmp_path_factory.mktemp("other"), name)
+    change(data, tmp_path_factory.mktemp("files"), name)

@@ -73,3 +73,14 @@ def test_an_empty_vocabulary_is_one():
     nothing = Vocabulary.of([])
     assert len(nothing) == 0
     assert nothing.extended(["a"]).ids == ["a"]
+
+
+def test_a_path_leads_from_the_top_down_to_a_label_and_ends_at_cycles() -> None:
+    parents = {"rose": ["flower", "gift"], "flower": ["plant"], "plant": ["life"], "egg": ["hen"], "hen": ["egg"]}
+    vocabulary = Vocabulary.of(
+        ["rose", "flower", "plant", "egg", "hen"], {"flower": "Flower", "life": "Life"}, None, parents
+    )
+    assert vocabulary.path(0) == ["Life", "plant", "Flower"]
+    assert vocabulary.path(2) == ["Life"]
+    assert vocabulary.path(3) == ["egg", "hen"]
+    assert Vocabulary.of(["a"]).path(0) == []

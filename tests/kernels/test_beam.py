@@ -9,7 +9,7 @@ from longtail.kernels.native.beam import keep_best
 from longtail.kernels.reference.beam import log_score
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.permutations(range(12)), st.integers(1, 14), st.sampled_from([0, 3]))
 def test_children_of_the_same_score_are_kept_by_their_number(children: list[int], k: int, power: int) -> None:
     """Two clusters of six children each, all with the same score."""

@@ -40,7 +40,7 @@ def objective(rows: sp.csr_matrix, side: Any, centres: Any, spherical: bool) -> 
     return float((dense * own).sum(axis=1).mean() if spherical else -((dense - own) ** 2).sum(axis=1).mean())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(2, 30), st.booleans(), st.integers(0, 10**6), st.data())
 def test_the_objective_never_falls_and_sizes_are_kept(n: int, spherical: bool, seed: int, data: st.DataObject) -> None:
     n_left = data.draw(st.integers(1, n - 1))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.kernels.rows import Rows, gather
@@ -34,7 +34,6 @@ def test_memory_is_shared_where_types_fit() -> None:
     assert np.shares_memory(Rows.of(matrix).values, matrix.data)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 6), st.integers(0, 6))
 def test_a_part_is_these_rows(start: int, stop: int) -> None:
     start, stop = min(start, stop), max(start, stop)
@@ -45,7 +44,6 @@ def test_a_part_is_these_rows(start: int, stop: int) -> None:
     assert np.shares_memory(part.values, rows.values) or not len(part.values)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 9))
 def test_gathered_rows_are_the_chosen_ones_under_new_column_numbers(chosen: list[int], seed: int) -> None:
     rows = Rows.of(some_matrix(seed=seed))

@@ -111,7 +111,7 @@ def test_the_gradient_is_zero_at_the_answer(loss: str) -> None:
             assert abs(ahead - behind) / 2e-4 < 5e-3
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.floats(-4, 4)), min_size=1, max_size=6))
 def test_the_squared_hinge_is_zero_iff_all_margins_reach_one(cases: list[tuple[int, float]]) -> None:
     """docs/methods/xbert.md#invariant-6 on the loss whose optimum the tests above check: value, gradient, finite

@@ -17,7 +17,7 @@ from longtail.kernels.reference import tokens as reference
 ODD = "aAbZ_ 09٣²Ⅷ\x00\t\n\x1c\x85\u2028\u3000\u0301\u0307\u0345ßẞäÄǅςσЖЀ漢あ𐐀𝔘🙂ȺⱥKÅ\U0001d7d8\ufeff\U0010ffff"
 letters = st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"]))
 texts_of = st.lists(st.text(letters, max_size=30), max_size=5)
-few = settings(max_examples=150, deadline=None)
+few = settings(max_examples=150)
 
 
 def as_bytes(texts: list[str]) -> tuple[Any, Any]:

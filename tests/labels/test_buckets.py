@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
@@ -27,7 +27,6 @@ def test_frequent_labels_come_first_and_ties_go_by_label_id() -> None:
     assert found.order.dtype == found.edges.dtype == np.int64
 
 
-@settings(deadline=None)
 @given(counts_of_labels, some_shares)
 def test_every_label_is_in_exactly_one_bucket_that_is_not_empty(counts: list[int], shares: tuple[float, ...]) -> None:
     found = build_buckets(np.array(counts), BucketOptions(shares=shares))
@@ -38,7 +37,6 @@ def test_every_label_is_in_exactly_one_bucket_that_is_not_empty(counts: list[int
     assert (np.diff(np.array(counts)[found.order]) <= 0).all()
 
 
-@settings(deadline=None)
 @given(counts_of_labels)
 def test_from_label_to_place_and_back_is_the_same_label(counts: list[int]) -> None:
     found = build_buckets(np.array(counts), BucketOptions())

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.labels.index import LabelIndex, index_of_groups
@@ -39,7 +39,6 @@ def test_first_levels_with_few_clusters_can_be_left_out() -> None:
     assert below == [[[0, 0], [0, 0, 1], labels], [[0, 0], [0, 0, 1], labels], [[0, 0, 0], labels], [[0] * 7]]
 
 
-@settings(deadline=None)
 @given(label_lists)
 def test_targets_are_the_clusters_above_the_labels(rows: list[set[int]]) -> None:
     targets = list(INDEX.targets(LabelMatrix.from_lists(rows, 7)))
@@ -51,7 +50,6 @@ def test_targets_are_the_clusters_above_the_labels(rows: list[set[int]]) -> None
         assert targets[0][text].tolist() == sorted({INDEX.parents[1][cluster] for cluster in above})
 
 
-@settings(deadline=None)
 @given(label_lists)
 def test_counts_say_how_many_labels_a_text_has_in_each_target(rows: list[set[int]]) -> None:
     labels = LabelMatrix.from_lists(rows, 7)

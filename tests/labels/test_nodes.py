@@ -33,7 +33,7 @@ def test_a_flat_index_has_labels_alone() -> None:
     assert [level.tolist() for level in nodes.children_by_level()] == [[[0, 1, 2]]]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2000))
 def test_texts_tell_about_the_children_of_what_is_right(seed: int) -> None:
     index, rng = a_deep_index(seed), np.random.default_rng(seed)

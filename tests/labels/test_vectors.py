@@ -75,7 +75,7 @@ def made(n_texts: int, seed: int, weighting: Weighting = "equal", max_weights: i
     return pifa(Rows.of(features(n_texts, seed)), labels(n_texts, seed=seed), weighting, max_weights, ONE)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_pifa_rows_are_what_the_formula_says(n_texts: int, seed: int) -> None:
     x, y = features(n_texts, seed).toarray(), labels(n_texts, seed=seed).to_scipy().toarray()
@@ -94,7 +94,7 @@ def test_both_weightings_agree_when_all_texts_have_as_many_labels() -> None:
     assert np.abs(made(20, 0, "equal") - made(20, 0, "by_label_count")).max() > 1e-3
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(1, 20), st.integers(0, 999), st.sampled_from(["equal", "by_label_count"]))
 def test_doubling_every_text_changes_no_direction(n_texts: int, seed: int, weighting: Weighting) -> None:
     x, y = features(n_texts, seed), labels(n_texts, seed=seed)
@@ -104,7 +104,7 @@ def test_doubling_every_text_changes_no_direction(n_texts: int, seed: int, weigh
     )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(1, 16), st.integers(0, 999))
 def test_only_the_largest_weights_are_kept(max_weights: int, seed: int) -> None:
     cut, whole = made(20, seed, max_weights=max_weights).toarray(), made(20, seed).toarray()
@@ -281,7 +281,7 @@ def test_kinds_that_need_an_encoder_say_where_there_is_one(kind: Any, instead: s
 # PIFA of embeddings
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from(["equal", "by_label_count"]))
 def test_embeddings_of_a_labels_texts_are_summed_like_features(n_texts: int, seed: int, weighting: Weighting) -> None:
     e, y = embeddings(n_texts, seed), labels(n_texts, seed=seed)

@@ -168,7 +168,7 @@ def test_any_number_of_threads_gives_the_same_ranker() -> None:
 # ranking
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(0, 9999),
     st.integers(0, N_CLUSTERS),

@@ -41,7 +41,7 @@ def index_of(n_labels: int, n_clusters: int, seed: int) -> LabelIndex:
     return index_of_groups([groups], n_labels)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(0, 25), st.integers(0, 9999))
 def test_labels_of_recalled_clusters_are_ranked_by_cosine(
     n_labels: int, n_clusters: int, n_texts: int, seed: int

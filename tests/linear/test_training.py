@@ -74,7 +74,7 @@ def assert_same_bits(found: LinearTree, expected: LinearTree) -> None:
 label_lists = st.lists(st.sets(st.integers(0, N_LABELS - 1), max_size=4), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(label_lists, st.data())
 def test_a_cluster_is_trained_by_texts_of_its_labels_and_by_those_recalled(
     rows: list[set[int]], data: st.DataObject

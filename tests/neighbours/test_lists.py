@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from longtail.errors import MissingExtraError
+from longtail.mapped_arrays import map_arrays, store_arrays
 from longtail.neighbours import NeighbourIndex, Neighbours, NeighbourSearchOptions
-from longtail.persist import map_arrays, store_arrays
 
 N = 1500
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError
 from longtail.neighbours import NeighbourIndex
-from longtail.neighbours.scope import Hierarchy, Scope, ScopeOptions, parents_of, scope_of, subsuming
+from longtail.neighbours.scope import LabelParents, Scope, ScopeOptions, parents_of, scope_of, subsuming
 from longtail.persist import Folder, write_folder
 from longtail.types import LabelMatrix
 
@@ -29,9 +29,9 @@ def matrix(lists: list[list[int]], n_labels: int = N_LABELS) -> LabelMatrix:
     return LabelMatrix.from_lists(lists, n_labels)
 
 
-def above(lists: list[list[int]]) -> Hierarchy:
+def above(lists: list[list[int]]) -> LabelParents:
     """A hierarchy over seven labels and three parents that are none."""
-    return Hierarchy(matrix(lists, N_LABELS + 3), tuple("abcdefgxyz"))
+    return LabelParents(matrix(lists, N_LABELS + 3), tuple("abcdefgxyz"))
 
 
 def as_sets(scope: Scope) -> list[set[int]]:
@@ -58,7 +58,6 @@ def test_without_any_parents_texts_tell_which_label_is_above_which(kind: str) ->
     assert parents_of(known, matrix(lists), ScopeOptions(parents="texts")).parents[1].tolist() == [2]
 
 
-@settings(deadline=None)
 @given(label_lists, st.sampled_from([0.5, 0.75, 0.8, 1.0]))
 def test_a_parent_by_texts_is_the_least_frequent_label_that_nearly_all_texts_of_its_child_have(
     lists: list[list[int]], share: float
@@ -75,7 +74,6 @@ def test_a_parent_by_texts_is_the_least_frequent_label_that_nearly_all_texts_of_
         assert found == (min(fit)[1] if fit else -1)
 
 
-@settings(deadline=None)
 @given(label_lists, parent_lists, st.integers(0, 99), st.integers(1, 4))
 def test_a_scope_is_the_labels_of_neighbours_and_their_parents_and_nothing_more(
     lists: list[list[int]], parents: list[list[int]], seed: int, k: int
@@ -136,7 +134,7 @@ def test_a_text_that_may_find_itself_is_shown_its_own_labels_and_otherwise_not()
     lists = [rng.choice(N_LABELS, 2, replace=False).tolist() for _ in range(40)]
     hashes = np.arange(40, dtype=np.uint64)
     index = NeighbourIndex.build(points, hashes)
-    none = Hierarchy(matrix([[]] * N_LABELS), tuple("abcdefg"))
+    none = LabelParents(matrix([[]] * N_LABELS), tuple("abcdefg"))
 
     def recall(own: np.ndarray | None) -> float:
         found = index.nearest(points, 1, own)
@@ -162,6 +160,6 @@ def test_a_stored_hierarchy_is_the_same(tmp_path: Path) -> None:
     made = parents_of(known, matrix([[0, 1]]), ScopeOptions())
     with write_folder(tmp_path / "h", "test") as writer:
         writer.arrays("parents", made.arrays())
-    again = Hierarchy.from_arrays(Folder(tmp_path / "h", "test").arrays("parents"), known)
+    again = LabelParents.from_arrays(Folder(tmp_path / "h", "test").arrays("parents"), known)
     assert again.names == made.names
     assert [again.parents[label].tolist() for label in range(7)] == [made.parents[label].tolist() for label in range(7)]

@@ -13,7 +13,7 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import HeadInputs, Step, positions
-from longtail.nn.heads.candidates import Candidates
+from longtail.nn.heads.candidates import CandidateClusters
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions, cluster_targets
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.types import LabelMatrix
@@ -87,7 +87,7 @@ def a_problem(seed: int, n_labels: int = 17, n_clusters: int = 5, n_texts: int =
     return Problem(index_of(parent), lists, vectors)
 
 
-def chosen_by(head: Shortlist, problem: Problem) -> tuple[Candidates, list[set[int]]]:
+def chosen_by(head: Shortlist, problem: Problem) -> tuple[CandidateClusters, list[set[int]]]:
     positives = cluster_targets(problem.targets(head), head.size, torch.device("cpu"))
     chosen = head.choose(problem.vectors, positives)
     allowed = chosen.allowed(head.n_clusters)

@@ -244,7 +244,7 @@ def test_tails_on_their_own_rows_equal_the_masked_dense_loss(mode: dict[str, Any
     assert_equals_dense(head_of([3, 4, 5], **mode), rows)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_every_split_and_every_label_set_equals_the_masked_dense_loss(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))

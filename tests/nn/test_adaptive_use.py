@@ -51,7 +51,7 @@ def rows_seen(head: Adaptive) -> list[list[int]]:
     return seen
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_pruned_best_labels_are_those_of_all_scores(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))

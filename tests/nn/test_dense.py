@@ -118,7 +118,7 @@ def test_a_loss_without_gradients_and_a_forgotten_one_teach_nothing() -> None:
     assert torch.equal(head.table.weight, before)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 40), chunk=st.integers(1, 50), data=st.data())
 def test_the_best_labels_are_exact_and_equal_ones_come_by_label(
     seed: int, n: int, chunk: int, data: st.DataObject
@@ -138,17 +138,11 @@ def test_the_best_labels_are_exact_and_equal_ones_come_by_label(
         assert got == sorted(got, key=lambda label: (-float(logits[row, label]), label))
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    seed=st.integers(0, 1000),
-    n_blocks=st.integers(1, 12),
-    block=st.integers(1, 7),
-    rest=st.integers(0, 6),
-    data=st.data(),
-)
-def test_the_best_by_blocks_are_the_best(seed: int, n_blocks: int, block: int, rest: int, data: st.DataObject) -> None:
+@settings(max_examples=60)
+@given(seed=st.integers(0, 1000), n_blocks=st.integers(1, 12), block=st.integers(1, 7), data=st.data())
+def test_the_best_by_blocks_are_the_best(seed: int, n_blocks: int, block: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, n_blocks))
-    n = n_blocks * block + min(rest, block - 1)
+    n = n_blocks * block + data.draw(st.integers(0, block - 1))  # the last block may be longer
     logits = torch.randint(-9, 9, (3, n), generator=torch.Generator().manual_seed(seed)).float()
     values, places = top_by_blocks(logits, k, block)
     assert torch.equal(values, logits.topk(k).values)

@@ -150,7 +150,7 @@ def test_sizes_are_those_of_the_methods_by_default() -> None:
     assert BagOptions().n_buckets == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 9), st.lists(st.integers(1, 25), min_size=1, max_size=5), st.integers(0, 3), st.integers(0, 999))
 def test_slots_divide_each_row_as_adaptive_pooling_of_it_alone(
     slots: int, lengths: list[int], more: int, seed: int

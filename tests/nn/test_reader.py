@@ -64,7 +64,7 @@ def ids_of(encoder: Reader, label: int) -> list[int]:
     return list(encoder.tokeniser.encode_names([NAMES[label]])[0])[:3]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(label_sets, st.randoms(use_true_random=False))
 def test_a_scope_is_the_mean_of_its_labels_place_by_place_in_any_order(labels: list[int], chance: Any) -> None:
     encoder = reader()
@@ -132,7 +132,7 @@ def test_the_printed_mask_hides_the_scope_from_the_text_and_shows_it_what_comes_
     assert not torch.allclose(changed[0][0], ahead[0])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["all", "before", "behind"]),
     st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=4),
@@ -158,7 +158,7 @@ def test_attention_rows_sum_to_one_over_places_that_may_be_seen(
     assert (found[allowed.expand_as(found)] > 0).all()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.permutations(range(6)), st.integers(0, 99))
 def test_full_attention_without_places_does_not_know_the_order_and_masked_attention_does(
     order: list[int], seed: int

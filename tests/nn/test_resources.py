@@ -18,7 +18,7 @@ from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import Advice, estimate_network, kept_bytes
-from longtail.nn.training.batches import Plan, steps
+from longtail.nn.training.batches import BatchPlan, steps
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.trial import batch_widths, fill
 from longtail.run.resources import ResourceEstimate
@@ -126,7 +126,7 @@ def test_widths_are_those_of_the_real_batches(split: Split, tiny_encoder: Path) 
     encoder = Transformer.create(TransformerOptions(model=str(tiny_encoder)), TextReadings.of(split))
     tokens = tokenise(split.texts, encoder.tokeniser)
     training = TrainingOptions(batch_size=10, device="cpu")
-    plan = Plan(tokens, split.labels, 10, 0, 0, 8, 62)
+    plan = BatchPlan(tokens, split.labels, 10, 0, 0, 8, 62)
     drawn = steps(plan)
     real = sorted(plan.width(next(drawn)) for _ in range(plan.window))
     assert batch_widths(tokens, len(split), training, 62).tolist() == real

@@ -43,7 +43,7 @@ def adagrad(weight: Tensor, gradients: list[Tensor], rate: float) -> Tensor:
     return weight
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(1, 5))
 def test_a_step_is_adagrads_with_one_number_a_row(seed: int, cut: int) -> None:
     table, expected = a_table(seed), []

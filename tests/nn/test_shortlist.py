@@ -51,7 +51,7 @@ def test_the_number_of_weights_is_that_of_the_published_models() -> None:  # doc
     assert head.rank.bias is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1000),
     n=st.integers(1, 5),

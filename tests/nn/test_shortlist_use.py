@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.nn.batch import Targets
-from longtail.nn.heads import candidates
 from longtail.nn.heads.base import HeadInputs, Step, positions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import LabelTableOptions
@@ -19,16 +18,15 @@ from longtail.types import LabelMatrix
 from .problems import PLAIN, STEP, WIDTH, Problem, Reference, a_head, a_problem, close, index_of, trained
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 5), k=st.integers(1, 17), at_once=st.sampled_from([1, 1 << 25]))
 def test_the_best_labels_are_exact_among_the_recalled_clusters(
     seed: int, n: int, k: int, at_once: int
 ) -> None:  # docs/methods/lightxml.md#invariant-4
     problem = a_problem(seed)
     head = a_head(problem.index, seed, n_clusters_ranked=n)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "_NUMBERS_AT_ONCE", at_once)
-        scores, places = head.top_k(HeadInputs(problem.vectors), k)
+    head.rank.numbers_at_once = at_once
+    scores, places = head.top_k(HeadInputs(problem.vectors), k)
     expected = Reference.of(head, problem).scores().detach().numpy()
     clusters = head.recalled(problem.vectors)[1].numpy()
     assert scores.shape == places.shape == (6, k)

@@ -31,7 +31,7 @@ def targets(lists: list[list[int]]) -> Targets:
     return Targets.of(LabelMatrix.from_lists(lists, N_LABELS), np.arange(len(lists)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(label_lists, st.integers(0, 999), st.sampled_from([0.1, 1.0, 30.0]))
 def test_the_loss_is_as_printed_and_never_below_its_floor(lists: list[list[int]], seed: int, scale: float) -> None:
     head = a_head(seed, scale)
@@ -44,7 +44,7 @@ def test_the_loss_is_as_printed_and_never_below_its_floor(lists: list[list[int]]
     assert (printed.detach().numpy() >= np.array(floor) - 1e-5).all()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(label_lists, st.integers(0, 999))
 def test_the_other_loss_is_bce_of_the_logits(lists: list[list[int]], seed: int) -> None:
     head = a_head(seed)
@@ -55,7 +55,7 @@ def test_the_other_loss_is_bce_of_the_logits(lists: list[list[int]], seed: int) 
     torch.testing.assert_close(dense.loss(HeadInputs(vectors), own, show=True), expected.sum(1).mean())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 999), st.integers(1, N_LABELS))
 def test_labels_stand_in_the_same_order_as_by_their_logits(seed: int, k: int) -> None:
     head = a_head(seed)

@@ -47,7 +47,7 @@ def dense_loss(loss: str, logits: Tensor, targets: Tensor, counted: Tensor | Non
     return (each if counted is None else each[:, :] * counted).sum(1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 1000),
     n_groups=st.integers(1, 9),
@@ -198,7 +198,7 @@ def test_a_table_goes_on_from_its_state() -> None:
     assert torch.equal(first.bias, second.bias)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 1000))
 def test_squared_hinge_is_zero_just_where_all_margins_reach_one(seed: int) -> None:  # docs/methods/xbert.md#invariant-6
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,14 @@ def test_what_was_drawn_and_the_number_of_threads_stay_as_they_were(fit: Any) ->
     fit(["word1a", "word2a"]).top_k(table(["word1a"]), 1, Run(LocalEngine(2)))
     assert torch.get_num_threads() == 1
     assert torch.equal(torch.rand(3), wanted)
+
+
+def test_a_training_does_not_depend_on_what_other_threads_compute(fit: Any) -> None:
+    texts = [f"word{label}a word{label}b" for label in range(20)]
+    alone = fit(texts, n_steps=20).network.state_dict()
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(fit, texts[::-1], n_steps=30)
+        predicted = pool.submit(lambda: [fit(texts[:4], n_steps=5).vectors(table(texts), ONE) for _ in range(3)])
+        state = fit(texts, n_steps=20).network.state_dict()
+        beside.result(), predicted.result()
+    assert all(torch.equal(state[name], alone[name]) for name in alone)

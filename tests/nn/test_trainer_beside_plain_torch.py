@@ -14,7 +14,7 @@ from longtail.nn.encoders.transformer import Transformer, TransformerOptions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
-from longtail.nn.training.batches import Plan, steps
+from longtail.nn.training.batches import BatchPlan, steps
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.schedules import factor
 from longtail.nn.training.trainer import Trainer
@@ -58,7 +58,7 @@ def test_a_network_learns_as_in_plain_torch(tiny_encoder: Path) -> None:
     ]
     optimizer = torch.optim.AdamW(groups)
     first = [group["lr"] for group in optimizer.param_groups]
-    plan = Plan(tokens, labels, SIZE, 3, 0, 8, limit)
+    plan = BatchPlan(tokens, labels, SIZE, 3, 0, 8, limit)
     theirs.train()
     for step, rows in zip(range(N_STEPS), steps(plan), strict=False):
         for group, rate in zip(optimizer.param_groups, first, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,29 @@ def test_vectors_are_pooled_from_the_last_layers_side_by_side_the_last_one_first
         states = plain_states(encoder, text)[: -n_layers - 1 : -1]
         pool = {"first": lambda s: s[0, 0], "last": lambda s: s[0, -1], "mean": lambda s: s[0].mean(0)}[kind]
         assert torch.allclose(found[text], torch.cat([pool(state) for state in states]), atol=1e-5)
+
+
+@every_family
+def test_threads_that_read_at_once_get_the_states_of_their_own_texts(family: str) -> None:
+    encoder = an_encoder(family, pooling="mean", n_layers=2)
+    ids, mask = padded(encoder)
+    rows = [slice(0, 1), slice(1, 2), slice(2, 3)]
+    with torch.no_grad():
+        alone = [encoder(ids[row], mask[row]) for row in rows]
+    together = threading.Barrier(len(rows), timeout=30)
+
+    def wait(*_: Any) -> None:
+        together.wait()
+
+    encoder.layers()[-1].register_forward_pre_hook(wait)  # all threads have left the layer before by then
+
+    @torch.no_grad()
+    def read(row: slice) -> Tensor:
+        return encoder(ids[row], mask[row])
+
+    with ThreadPoolExecutor(len(rows)) as pool:
+        for vectors, expected in zip(pool.map(read, rows), alone, strict=True):
+            assert torch.allclose(vectors, expected, atol=1e-6)
 
 
 @every_family

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets
-from longtail.nn.heads import tree as tree_module
 from longtail.nn.heads.base import HeadInputs, Step
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.rows import Touches
@@ -60,7 +59,7 @@ def all_losses(head: Tree, vectors: Tensor, targets: Targets, weight: Tensor) ->
     return (each * counted).sum(1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), share=st.sampled_from([1.0, 0.25]), at_once=st.sampled_from([1, 40, 1 << 22]))
 def test_loss_and_gradients_are_those_of_autograd(seed: int, share: float, at_once: int) -> None:
     head, (vectors, targets) = a_tree(seed), a_batch(seed)
@@ -68,9 +67,8 @@ def test_loss_and_gradients_are_those_of_autograd(seed: int, share: float, at_on
     expected = all_losses(head, leaf, targets, weight).mean() * share
     expected.backward()
     given_vectors = vectors.clone().requires_grad_()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_module, "_NUMBERS_AT_ONCE", at_once)
-        loss = head.loss(HeadInputs(given_vectors), targets, share, show=True)
+    head.numbers_at_once = at_once
+    loss = head.loss(HeadInputs(given_vectors), targets, share, show=True)
     loss.backward()
     assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
     assert torch.allclose(given_vectors.grad, leaf.grad, atol=1e-5)
@@ -94,7 +92,7 @@ def test_a_loss_that_is_not_shown_teaches_the_same_and_one_without_gradients_or_
     assert torch.equal(head.nodes.weight, before)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1000),
     k=st.integers(1, N_LABELS),
@@ -103,9 +101,8 @@ def test_a_loss_that_is_not_shown_teaches_the_same_and_one_without_gradients_or_
 )
 def test_the_best_labels_are_those_of_all_leaves(seed: int, k: int, beam: int, at_once: int) -> None:
     head, vectors = a_tree(seed, beam=beam), a_batch(seed)[0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_module, "_NUMBERS_AT_ONCE", at_once)
-        scores, labels = head.top_k(HeadInputs(vectors), k)
+    head.numbers_at_once = at_once
+    scores, labels = head.top_k(HeadInputs(vectors), k)
     expected, best = all_scores(head, vectors).sort(dim=1, descending=True, stable=True)
     assert torch.equal(labels, best[:, :k])
     assert torch.allclose(scores, expected[:, :k].exp(), atol=1e-6)

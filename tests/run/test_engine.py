@@ -23,10 +23,10 @@ from longtail.labels.index import LabelIndex, index_of_groups
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.training import Examples, ShardSpec, SolverOptions, fit_layer, train_shard
 from longtail.linear.tree import BeamOptions, LinearTree, fit_tree
+from longtail.mapped_arrays import map_arrays, store_arrays
 from longtail.methods import create_method
 from longtail.neighbours import Blocks, NeighbourIndex
 from longtail.neighbours.points import WordPointOptions, fit_points
-from longtail.persist import map_arrays, store_arrays
 from longtail.run.engine import ArrayStore, Engine, SharedArrays, StoredArrays
 from longtail.run.local import LocalEngine
 from longtail.run.run import Run

@@ -39,7 +39,7 @@ def test_the_order_of_a_list_stays() -> None:
     assert len(step.scores) <= 200
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=30), st.integers(0, 5))
 def test_the_threshold_is_the_best_of_all(pairs: list[tuple[int, bool]], n_missed: int) -> None:
     scores, right = np.array([s / 8 for s, _ in pairs]), np.array([r for _, r in pairs])

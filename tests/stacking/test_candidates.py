@@ -29,7 +29,7 @@ some_lists = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(some_lists)
 def test_candidates_are_the_labels_that_any_member_lists(members: list[list[list[int]]]) -> None:
     candidates = Candidates.of([lists(rows) for rows in members], N_LABELS)

@@ -10,6 +10,7 @@ import pytest
 from longtail.errors import ModelFormatError
 from longtail.persist import Folder, write_folder
 from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.trees import Trees, TreesOptions
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -22,7 +23,7 @@ OPTIONS = TreesOptions(n_trees=12, n_leaves=7, min_leaf=5)
 
 def fit(objective: str = "binary", threads: int = 1) -> Trees:
     options = OPTIONS.model_copy(update={"objective": objective})
-    return Trees.fit(FEATURES, RIGHT, PER_TEXT, options, seed=1, run=Run.of(threads=threads))
+    return Trees.fit(CandidateExamples(FEATURES, RIGHT, PER_TEXT), options, seed=1, run=Run.of(threads=threads))
 
 
 def test_sums_are_those_of_lightgbm() -> None:

@@ -34,7 +34,7 @@ def unit(matrix: Any) -> Any:
     return matrix / np.where(lengths > 0, lengths, 1)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 20), st.integers(0, 7), st.sampled_from([0.0, 0.3, 1.0, 4.0]), st.integers(0, 9999))
 def test_both_parts_are_brought_to_their_length_and_the_whole_to_one(n: int, d: int, weight: float, seed: int) -> None:
     x, e = rows(n, seed), embeddings(n, d, seed)

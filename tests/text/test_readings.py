@@ -107,3 +107,14 @@ def test_sparse_features_that_came_with_the_texts_are_read() -> None:
     features, rows = texts.fit_features(split, TfidfOptions(), ONE)
     assert isinstance(rows, Rows)
     assert features.n_features == 5
+
+
+def test_texts_that_were_cut_are_known_once_something_has_read_them(texts: TextReadings) -> None:
+    assert texts.cut().tolist() == [False, False, False]
+    texts.tokens(a_tokeniser(3), TokenOptions(), ONE)
+    assert texts.cut().tolist() == [False, False, False]
+    texts.tokens(a_tokeniser(2), TokenOptions(columns=("text", "title")), ONE)
+    assert texts.cut().tolist() == [True, True, True]
+    longer = TextReadings(pa.table({"text": pa.array(["red", "red stone red red", ""], pa.string())}))
+    longer.tokens(a_tokeniser(3), TokenOptions(), ONE)
+    assert longer.cut().tolist() == [False, True, False]

@@ -42,7 +42,7 @@ def test_a_counter_grows_as_it_must() -> None:
     assert found == [{word: text.split().count(word) for word in text.split()} for text in texts]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.text("abÄ ", max_size=12), max_size=6), min_size=1, max_size=4), st.integers(1, 9))
 @example([["aa bb", "cc"], ["bb bb bb", "cc aa"]], 1)
 def test_counters_merge_to_what_one_counter_finds(parts: list[list[str]], max_features: int) -> None:

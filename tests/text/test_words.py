@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.errors import ConfigError, DataError
@@ -44,7 +44,6 @@ def test_words_are_lower_case_runs_of_letters_and_digits(text: str, words: list[
     assert words_of(text) == words
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_every_word_has_a_word_character_and_no_blank(text: str) -> None:
     for word in words_of(text):

@@ -111,6 +111,7 @@ Verify = Annotated[
     run_option("Compare the model's files with their checksums, even if that was done before.", None, "--verify"),
 ]
 Force = Annotated[bool, run_option("Train even if it may not fit.", None, "--force")]
+Threads = Annotated[int | None, run_option("Threads to use; all cores by default.", "N")]
 Quiet = Annotated[bool, run_option("No progress and no notes.", None, "--quiet", "-q")]
 Json = Annotated[bool, run_option("Print the result as JSON.", None, "--json")]
 
@@ -187,7 +188,7 @@ class MethodFlags:
 class RunFlags:
     """How a command runs, and what it prints."""
 
-    threads: Annotated[int | None, run_option("Threads to use; all cores by default.", "N")] = None
+    threads: Threads = None
     quiet: Quiet = False
     as_json: Json = False
 
@@ -205,8 +206,11 @@ class RunFlags:
         return Run(LocalEngine(self.threads), self.screen.progress)
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with the fields of each dataclass among its parameters as parameters of their own."""
+def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callable[..., None]:
+    """Return `command` with the fields of each dataclass among its parameters as parameters of their own.
+
+    A `lasting` command runs until it is stopped: nothing is said of the time that it takes.
+    """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
@@ -222,7 +226,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def expanded(**values: Any) -> None:
-        piped = is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
+        piped = not lasting and is_main_process() and not (values.get("quiet") or sys.stderr.isatty())
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         with LINES.command(command.__name__.replace("_", " ")) if piped else nullcontext():
@@ -271,5 +275,5 @@ def _parameters_of(group: Any) -> tuple[Parameter, ...]:
 
 
 def _info(parameter: Parameter) -> Any:
-    """Return what Typer is told of a parameter."""
+    """Return the annotation of a parameter, for Typer."""
     return get_args(parameter.annotation)[1]

@@ -57,7 +57,7 @@ class _Step:
         return f"{self.name}: " + ", ".join(filter(None, (amount if self.done else "", self.note, so_far)))
 
 
-class Lines:
+class PlainLines:
     """Writes a line about the innermost step that takes long; a `Progress` of the library.
 
     `write` gets the lines. Steps that end before `long_s` leave none.
@@ -121,7 +121,7 @@ class Lines:
     def _watch(self, idle: Event) -> None:
         """Write the lines until no step is open."""
         while not idle.wait(self.long_s / 4):
-            with self._lock, suppress(OSError, ValueError):  # nobody may be left to read them
+            with self._lock, suppress(OSError, ValueError):  # the reader of the pipe may be gone
                 long = [step for step in self._steps if step.took_s >= self.long_s]
                 if long and time.monotonic() >= self._next:
                     self.write(long[-1].status())
@@ -129,5 +129,5 @@ class Lines:
                     self._next = time.monotonic() + pause_s
 
 
-LINES = Lines()
+LINES = PlainLines()
 """Those of the running command."""

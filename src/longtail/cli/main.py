@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, show, train, tune
-from longtail.cli.flags import in_flags
+from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, serve, show, train, tune
+from longtail.cli.flags import in_flags, with_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
 from longtail.errors import ConfigError, LongtailError
@@ -35,6 +35,7 @@ app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
+app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
@@ -97,7 +98,7 @@ def _run(given: list[str]) -> int:
     except MemoryError:
         return _fail("the machine's memory is full; use fewer features, or a machine with more")
     except BrokenPipeError:
-        return 1  # nobody is left to read
+        return 1  # the reader of the pipe is gone
     except OSError as error:  # only streams have no name, and the library reports files
         return _fail(f"cannot use {error.filename or 'standard output'}: {error.strerror or error}")
     finally:

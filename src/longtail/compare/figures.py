@@ -44,7 +44,7 @@ def make_comparison(
         options: Which metrics.
         bootstrap: How intervals are drawn.
         folders: The model folder of each entry, to be named.
-        progress: Is told how many runs are measured.
+        progress: Reports how many runs are measured.
     """
     dataset, evaluated, train = data.dataset, data.evaluated, data.dataset.train
     labels = labels_of_model(train, train.official)

@@ -43,7 +43,7 @@ def assemble(
         name: The name of the data set.
         vocabulary: Names the labels, and has the ids of those that are given as names; it wins over the source's own.
         facts: Where the data came from.
-        progress: Is told how many texts are read.
+        progress: Reports how many texts are read.
     """
     number: dict[str, int] = {}
     read = {split: _read(split, stream, number, progress) for split, stream in source.splits.items()}
@@ -65,7 +65,7 @@ def assemble(
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _ReadSplit:
     """A split whose labels are numbered in the order of their first appearance."""
 
     texts: pa.Table
@@ -82,7 +82,7 @@ class _Part:
         return Split(self.texts, labels, vocabulary, self.features)
 
 
-def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress) -> _Part:
+def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress) -> _ReadSplit:
     tables, counts, numbers, features = [], [], [], []
     not_texts: set[str] = set()
     with progress.step(f"read {split}", unit="texts") as advance:
@@ -95,7 +95,7 @@ def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress
             advance(batch.texts.num_rows)
     if not tables:
         raise DataError(f"{stream.path} must hold at least one text, it is empty; remove it or fill it")
-    return _Part(
+    return _ReadSplit(
         _below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features, stream.path)
     )
 

@@ -80,7 +80,7 @@ def examine(dataset: Dataset, progress: Progress = SILENT, *, block_texts: int =
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ScannedSplit:
     """A split, and the result of one pass over its texts."""
 
     name: str
@@ -134,7 +134,7 @@ class _Part:
         return np.flatnonzero(np.concatenate([*filled, np.ones(len(self.split), np.bool_)])) + 1
 
 
-def _scan(dataset: Dataset, name: str, progress: Progress, block_texts: int) -> _Part:
+def _scan(dataset: Dataset, name: str, progress: Progress, block_texts: int) -> _ScannedSplit:
     split = dataset.splits[name]
     words, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
     broken = {kind: [np.zeros(0, np.int64)] for kind in ENCODING_FAULTS}
@@ -152,7 +152,7 @@ def _scan(dataset: Dataset, name: str, progress: Progress, block_texts: int) -> 
     rows = {kind: np.concatenate(blocks) for kind, blocks in broken.items()}
     file = dataset.facts.get("files", {}).get(name) if dataset.facts.get("format") in LINE_FORMATS else None
     known = Path(file) if file is not None and Path(file).is_file() else None
-    return _Part(name, split, known, np.concatenate(words), np.concatenate(hashes), rows)
+    return _ScannedSplit(name, split, known, np.concatenate(words), np.concatenate(hashes), rows)
 
 
 def _blocks(split: Split, block_texts: int) -> Iterator[tuple[int, dict[str, pa.Array]]]:
@@ -168,7 +168,7 @@ def _hashes(texts: pa.Array) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
-def _count(part: _Part) -> SplitCounts:
+def _count(part: _ScannedSplit) -> SplitCounts:
     n_texts, n_assignments = len(part.split), len(part.split.labels.indices)
     longest = int(part.words.max(initial=0))
     edges = LENGTH_EDGES[: int(np.searchsorted(LENGTH_EDGES, longest, side="right")) + 1]
@@ -189,7 +189,7 @@ def _count(part: _Part) -> SplitCounts:
     )
 
 
-def _faults(dataset: Dataset, parts: Sequence[_Part]) -> Iterator[Finding]:
+def _faults(dataset: Dataset, parts: Sequence[_ScannedSplit]) -> Iterator[Finding]:
     """Yield what would break training."""
     train = next((part for part in parts if part.name == TRAIN), None)
     if train is None or not len(train.split):
@@ -210,7 +210,7 @@ def _faults(dataset: Dataset, parts: Sequence[_Part]) -> Iterator[Finding]:
         yield _fault("only empty texts", n_texts, message)
 
 
-def _odd_texts(part: _Part) -> Iterator[Finding]:
+def _odd_texts(part: _ScannedSplit) -> Iterator[Finding]:
     name, n_texts = part.name, len(part.split)
     if not n_texts and name != TRAIN:
         yield _warning("empty split", 0, f"{name} has no texts")
@@ -233,7 +233,7 @@ def _odd_texts(part: _Part) -> Iterator[Finding]:
             yield _warning(kind, len(part.broken[kind]), message, examples)
 
 
-def _shared_texts(parts: Sequence[_Part]) -> Iterator[Finding]:
+def _shared_texts(parts: Sequence[_ScannedSplit]) -> Iterator[Finding]:
     for one, other in combinations(parts, 2):
         shared = np.flatnonzero(np.isin(other.hashes, one.hashes) & (other.words > 0))
         if len(shared):

@@ -90,7 +90,7 @@ def as_table(texts: Texts) -> pa.Table:
 def as_strings(values: Any, name: str) -> pa.ChunkedArray:
     """Return texts as an Arrow column of type string without nulls; a missing text is an empty one.
 
-    `name` is the column that errors speak of.
+    `name` is the column named in errors.
     """
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _string_array(values)
@@ -220,7 +220,7 @@ def _checked_row(row: Any, number: int) -> list[str]:
         shown = repr(str(row))
         raise DataError(
             f"labels[{number}] must be a list of label ids, got the string {shown}; write [{shown}] if that is one "
-            "label, or split it at what stands between its labels"
+            "label, or split it at the separator of its labels"
         )
     if isinstance(row, bytes | Mapping) or not isinstance(row, Iterable):
         none = "; a text without labels has []" if row is None or row != row else ""

@@ -38,7 +38,7 @@ class Block(NamedTuple):
     """Number of the first line, from 1."""
 
 
-class Lines(NamedTuple):
+class LineBlock(NamedTuple):
     """Whole lines of a file, without their ends."""
 
     lines: pa.StringArray
@@ -81,12 +81,12 @@ def read_lines(
     stream: BufferedIOBase | None = None,
     *,
     block_bytes: int = BLOCK_BYTES,
-) -> Iterator[Lines]:
+) -> Iterator[LineBlock]:
     r"""Yield lines as Arrow arrays; only `\n` and `\r\n` end a line. The arguments are those of `read_blocks`."""
     for data, line in read_blocks(path, on_bad_utf8, stream, block_bytes=block_bytes):
         whole = string_array([data.removesuffix(b"\n")])
         lines = pc.list_flatten(pc.split_pattern(whole, "\n"))
-        yield Lines(pc.replace_substring_regex(lines, "\r$", "") if b"\r" in data else lines, line)
+        yield LineBlock(pc.replace_substring_regex(lines, "\r$", "") if b"\r" in data else lines, line)
 
 
 def read_rows(path: Path, on_bad_utf8: OnBadUtf8 = "error") -> Iterator[tuple[int, list[str]]]:

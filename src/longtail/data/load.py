@@ -52,7 +52,7 @@ def load_dataset(
             them, it is kept under its own name too.
         vocabulary: Names the labels: a `Vocabulary`, a file for `load_vocabulary`, or its arguments by name.
         usual_options: Options of the format where it has them and `options` does not name them.
-        progress: Is told how many texts are read.
+        progress: Reports how many texts are read.
         options: Options of the format, for example `text_column`.
     """
     named = _read_vocabulary(vocabulary)

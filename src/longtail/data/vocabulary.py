@@ -120,6 +120,17 @@ class Vocabulary:
         at = self.position.get(label_id)
         return self.names[at] if at is not None else self.parent_names.get(label_id, label_id)
 
+    def path(self, label: int) -> list[str]:
+        """Return the names of the broader concepts of a label from the top down, by the first parent of each."""
+        names: list[str] = []
+        parents, passed = self.parents(label), set()
+        while parents and parents[0] not in passed:  # a hierarchy may have cycles
+            passed.add(parents[0])
+            names.append(self.name_of(parents[0]))
+            at = self.position.get(parents[0])
+            parents = [] if at is None else self.parents(at)
+        return names[::-1]
+
     def take(self, labels: NDArray[Any]) -> Vocabulary:
         """Return the given labels, in the given order."""
         kept = self.table.take(int_array(labels))

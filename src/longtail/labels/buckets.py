@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from longtail.errors import ConfigError, DataError
+from longtail.mapped_arrays import Arrays
 from longtail.options import Options
-from longtail.persist import Arrays
 from longtail.structure import Structure
 
 _ROUNDING = 1e-6

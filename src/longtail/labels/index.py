@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 from longtail.structure import Structure
 from longtail.types import LabelMatrix
 

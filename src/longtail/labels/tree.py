@@ -135,7 +135,7 @@ def _grow_any(spec: SplitSpec, everyone: NDArray[np.int32], run: Run) -> list[Gr
             if max(len(group) for group in levels[-1]) <= options.max_leaf:
                 break
             groups = _split_level(spec, levels[-1], level, run)
-            if len(groups) == len(levels[-1]):  # labels with the same vector cannot be told apart
+            if len(groups) == len(levels[-1]):  # labels with the same vector cannot be separated
                 break
             levels.append(groups)
             advance(1)

@@ -19,7 +19,7 @@ from longtail.errors import ConfigError
 from longtail.kernels.native.lanes import LANES
 from longtail.labels.index import Level
 from longtail.linear.layer import MAX_CHILDREN, Layer
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 
 _QUANTA = 32767
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from longtail.kernels.native.beam import chunk_margins, chunk_margins_few, keep_best
 from longtail.kernels.rows import Rows
-from longtail.persist import Arrays, Folder
+from longtail.mapped_arrays import Arrays
+from longtail.persist import Folder
 from longtail.sparse import sp
 from longtail.structure import Structure
 

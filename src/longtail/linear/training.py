@@ -5,8 +5,8 @@
 
 For every cluster the texts that train it are copied with their own feature numbers, so that weights fit
 in the processor's caches; the solver then treats sixteen children at once (`kernels.native.lanes`).
-Children are independent and seeded by their place in the level: however a level is cut into shards, and whoever trains
-them, the result is the same.
+Children are independent and seeded by their place in the level: the result does not depend on how a level is cut into
+shards, nor on where these are trained.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from longtail.labels.index import Level
 from longtail.linear.chunks import ChildWeights, check_widths, chunk_of, join_chunks, layer_of
 from longtail.linear.growing import GrowingArrays
 from longtail.linear.layer import Layer
+from longtail.mapped_arrays import Arrays
 from longtail.options import Options
-from longtail.persist import Arrays
 from longtail.run.engine import SharedArrays
 from longtail.run.progress import Advance
 from longtail.run.run import Run

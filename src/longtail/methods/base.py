@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from longtail.data.arrow import int_array
-from longtail.data.dataset import TEXT, LabelSets, Split, Texts
+from longtail.data.dataset import LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
@@ -38,6 +37,7 @@ from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
+from longtail.methods.text_columns import TextColumns
 from longtail.old_options import current_options
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter, write_folder
@@ -53,7 +53,10 @@ from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
 from longtail.text.readings import TextReadings
-from longtail.types import NO_LABEL, TopK
+from longtail.types import TopK
+
+_SAMPLE = 2000
+"""Texts of `_seconds_by_sample`."""
 
 
 class MethodOptions(Options):
@@ -68,7 +71,7 @@ class MethodOptions(Options):
     """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
 
 
-class Method(Estimator, ABC):
+class Method(TextColumns, Estimator, ABC):
     """A trainable tagger.
 
     For example:
@@ -85,12 +88,6 @@ class Method(Estimator, ABC):
     """Numeric precisions that a trained model can predict with."""
     reads_features: ClassVar[bool] = False
     """Whether it learns from sparse features where data come without texts."""
-    text_options: ClassVar[tuple[str, ...]] = ()
-    """Names of the options (a group, or a tuple of groups) that say which columns of texts are read."""
-    sees_all_labels: ClassVar[bool] = False
-    """Whether `_fit` and `_top_k` number labels as `vocabulary_` does. By default they see only the labels that have
-    training texts, numbered from 0 in the same order."""
-
     _precision: Precision = "auto"
 
     def fit(
@@ -218,21 +215,6 @@ class Method(Estimator, ABC):
         )
         return self.suggestions(lists)
 
-    def suggestions(self, lists: TopK) -> Predictions:
-        """Return the rows of a TopK with label ids and names."""
-        filled = lists.labels != NO_LABEL
-        # Only the labels at hand: a vocabulary of millions stays in Arrow.
-        hits = self.vocabulary_.table.take(int_array(lists.labels[filled]))
-        ids, names = hits["id"].to_pylist(), hits["name"].to_pylist()
-        named = map(Suggestion, ids, names, lists.scores[filled].tolist())
-        return Predictions(list(islice(named, n)) for n in np.count_nonzero(filled, axis=1).tolist())
-
-    @property
-    def labels(self) -> ModelLabels:
-        """All labels of the model, and which of them it can score."""
-        n_train_texts = int(self.facts_["n_texts"])
-        return ModelLabels(self.vocabulary_, self.train_counts_, self.scored_labels_, n_train_texts)
-
     @property
     def precision(self) -> Precision:
         """The precision that networks predict with unless a call asks for another."""
@@ -286,43 +268,21 @@ class Method(Estimator, ABC):
             model._open(folder)
         return model
 
-    @classmethod
-    def options_for_fields(cls, fields: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options that, laid over `options`, make the method read these fields of texts (`title,text`)."""
-        if not cls.text_options:
-            raise ConfigError(f"method '{cls.name}' reads the field '{TEXT}' only, got '{fields}'")
-        checked = cls.options_class.of(options, source=cls.name)
-        groups = {name: getattr(checked, name) for name in cls.text_options}
-        return {
-            name: [one.options_for_fields(fields) for one in group]
-            if isinstance(group, tuple)
-            else group.options_for_fields(fields)
-            for name, group in groups.items()
-        }
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that texts must have."""
-        names = dict.fromkeys(name for reader in self._text_readers() for name in reader.columns)
-        return tuple(names) or (TEXT,)
-
-    @property
-    def optional_columns(self) -> tuple[str, ...]:
-        """Further columns that are read where texts have them."""
-        names = dict.fromkeys(name for reader in self._text_readers() for name in reader.optional_columns)
-        return tuple(name for name in names if name not in self.columns)
-
-    def _text_readers(self) -> list[Any]:
-        """Return the option groups that say which columns of texts are read."""
-        groups = [getattr(self.options, name) for name in self.text_options]
-        return [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]
-
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` will take; with `measure` also how long, from a few seconds of training.
 
         Estimates of parts that are trained one after the other are joined with `ResourceEstimate.then`.
         """
         return ResourceEstimate(0, 0, "")
+
+    def _seconds_by_sample(self, split: Split, threads: int | None) -> float:
+        """Return how long training will take, from training on a sample, if its time grows with the texts."""
+        new, n = self.from_options(self.options.plain()), len(split)
+        sample = split.take(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
+        new.fit(sample, threads=threads)  # compiles kernels, or loads them
+        start = time.perf_counter()
+        new.fit(sample, threads=threads)
+        return (time.perf_counter() - start) * n / len(sample)
 
     def describe(self) -> dict[str, Any]:
         """Return what `longtail info` shows beside the manifest."""
@@ -339,21 +299,6 @@ class Method(Estimator, ABC):
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         """Return the steps that change the lists of `_top_k` before a caller sees them."""
         return (Tail(tail_weight=self.options.tail_weight, propensity=self.options.propensity),)
-
-    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
-        """Return the labels that the method, now trained, can score, ascending."""
-        return np.arange(len(space.vocabulary), dtype=np.int32) if self.sees_all_labels else space.scored
-
-    def _scored_vocabulary(self) -> Vocabulary:
-        """Return the labels as `_fit` saw them, in its numbers."""
-        return self.vocabulary_ if self.sees_all_labels else self.vocabulary_.take(self.scored_labels_)
-
-    def _in_vocabulary(self, lists: TopK) -> TopK:
-        """Return the lists of `_top_k` as positions in `vocabulary_`."""
-        if self.sees_all_labels:
-            return lists
-        labels = np.where(lists.labels == NO_LABEL, np.int32(NO_LABEL), self.scored_labels_[lists.labels])
-        return TopK(labels, lists.scores)
 
     @abstractmethod
     def _save(self, writer: FolderWriter) -> None: ...

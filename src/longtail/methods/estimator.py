@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.data.dataset import LabelSets, Split, Texts
-from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, NotFittedError
 from longtail.labels.model_labels import check_known
+from longtail.methods.label_space import MethodLabels
 from longtail.methods.signature import OptionsDoc, OptionsSignature
 from longtail.notebook import html_table, shorten
 from longtail.options import Options, merge
@@ -44,14 +44,11 @@ SCORE = "nDCG@5"
 _SHOWN = 60
 
 
-class Estimator:
+class Estimator(MethodLabels):
     """Mixin that gives a method the interface of scikit-learn's estimators."""
 
     name: ClassVar[str]
     options_class: ClassVar[type[Any]]
-    vocabulary_: Vocabulary
-    train_counts_: NDArray[np.int64]
-    facts_: dict[str, Any]
     __signature__ = OptionsSignature()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -110,7 +107,7 @@ class Estimator:
         self._check_fitted()
         options = options_for(metric).model_copy(update={"propensities": (self.options.propensity,)})
         split = texts if isinstance(texts, Split) else Split.of(texts, labels, self.vocabulary_)
-        check_known(split, self.labels)  # type: ignore[attr-defined]
+        check_known(split, self.labels)
         truth = split.over(self.vocabulary_.extended(split.vocabulary.ids)).labels
         predicted: TopK = self.top_k(split, options.at[0])  # type: ignore[attr-defined]
         metrics = evaluate(predicted, truth, self.train_counts_, int(self.facts_["n_texts"]), options)

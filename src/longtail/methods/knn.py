@@ -7,7 +7,6 @@ into training.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from longtail.methods.keywords import KNNKeywords
 
 
-_TRIED = 2000
-"""Texts that the time of training is measured on."""
 _BASE = 220 << 20
 """Memory of Python and its libraries."""
 
@@ -109,18 +106,11 @@ class KNN(Method):
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` will take; with `measure` also how long, from training on a sample."""
-        pool, n = pool_bytes(split, self.options), len(split)
+        pool = pool_bytes(split, self.options)
         sparse, dense = "points.features.blocks.*.max_features", "points.vectors.width or points.words.max_words"
         how_to_shrink = dense if self.options.dense else sparse
         memory = {"texts": split.texts.nbytes, "points": 3 * pool, "pool": pool, "programs": _BASE}
-        seconds = None
-        if measure:
-            new = self.from_options(self.options.plain())
-            some = split.take(np.linspace(0, n - 1, min(n, _TRIED)).astype(np.int64))
-            new.fit(some, threads=threads)  # compiles kernels, or loads them
-            start = time.perf_counter()
-            new.fit(some, threads=threads)
-            seconds = (time.perf_counter() - start) * n / len(some)
+        seconds = self._seconds_by_sample(split, threads) if measure else None
         return ResourceEstimate(sum(memory.values()), pool, how_to_shrink, seconds=seconds, parts=tuple(memory.items()))
 
     def describe(self) -> dict[str, Any]:

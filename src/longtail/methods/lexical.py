@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 _GROUPS = 10
 """The ranker learns from so many groups of texts, each with the counts of all others."""
-_TRIED = 2000
-"""Texts that the time of training is measured on."""
 _BASE = 220 << 20
 """Memory of Python and its libraries."""
 _PER_NAME, _PER_MATCH, _MATCHES = 600, 800, 60
@@ -100,14 +97,7 @@ class Lexical(Method):
         names = _PER_NAME * n_names * len(self.options.names.languages)
         learned = _PER_MATCH * _MATCHES * min(n, self.options.ranker_texts)
         memory = {"texts": split.texts.nbytes, "names": 4 * names, "matches": learned, "programs": _BASE}
-        seconds = None
-        if measure:
-            new = self.from_options(self.options.plain())
-            some = split.take(np.linspace(0, n - 1, min(n, _TRIED)).astype(np.int64))
-            new.fit(some, threads=threads)  # compiles kernels, or loads them
-            start = time.perf_counter()
-            new.fit(some, threads=threads)
-            seconds = (time.perf_counter() - start) * n / len(some)
+        seconds = self._seconds_by_sample(split, threads) if measure else None
         how = "ranker_texts or names.languages"
         return ResourceEstimate(sum(memory.values()), names, how, seconds=seconds, parts=tuple(memory.items()))
 

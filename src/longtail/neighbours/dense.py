@@ -25,7 +25,7 @@ from longtail.topk import top_k, top_k_of_rows
 
 _BLOCKS = Blocks(512, 1 << 14)
 """Cosines of a block: 32 MiB per thread."""
-_SETTLED_AT_ONCE = 64
+_RESCORED_AT_ONCE = 64
 _SPARE = 16
 """So many more texts are searched than are asked for."""
 
@@ -46,12 +46,12 @@ class DensePool:
         unit = unit_length(checked(query.points, self.points.shape[1]))
         k = min(query.k + _SPARE, max(len(self.points), query.k))
         wider = replace(query, points=unit, k=k, blocks=query.blocks or _BLOCKS)
-        settle = partial(settled, run.engine.share("pool", self.arrays()), query.k)
+        rescore = partial(rescored, run.engine.share("pool", self.arrays()), query.k)
         start = 0
         for candidates in (search or partial(search_blocks, run=run))(self.points, wider):
             of_block = unit[start : start + len(candidates.texts)]
-            spans = [slice(at, at + _SETTLED_AT_ONCE) for at in range(0, len(of_block), _SETTLED_AT_ONCE)]
-            for best in run.engine.map(settle, [(of_block[span], candidates.texts[span]) for span in spans]):
+            spans = [slice(at, at + _RESCORED_AT_ONCE) for at in range(0, len(of_block), _RESCORED_AT_ONCE)]
+            for best in run.engine.map(rescore, [(of_block[span], candidates.texts[span]) for span in spans]):
                 yield slice(start, start + len(best.texts)), best
                 start += len(best.texts)
 
@@ -84,7 +84,7 @@ def unit_length(points: NDArray[Any], at_once: int = 512) -> NDArray[np.float32]
 
 def search_blocks(pool: NDArray[np.float32], query: Query, run: Run) -> Iterator[Neighbours]:
     """Yield the neighbours of one block of points after the other, compared with the threads of the engine alone."""
-    spec = SearchSpec(
+    spec = DenseSearchSpec(
         run.engine.share("pool", {"points": pool, "groups": query.pool_groups}),
         run.engine.share("points", {"points": query.points, "groups": query.groups}),
         query.k,
@@ -95,7 +95,7 @@ def search_blocks(pool: NDArray[np.float32], query: Query, run: Run) -> Iterator
 
 
 @dataclass(frozen=True)
-class SearchSpec:
+class DenseSearchSpec:
     """Which points are compared; both handles hold `points` of unit length and their `groups`."""
 
     pool: SharedArrays
@@ -104,7 +104,7 @@ class SearchSpec:
     blocks: Blocks
 
 
-def search_block(spec: SearchSpec, start: int) -> Neighbours:
+def search_block(spec: DenseSearchSpec, start: int) -> Neighbours:
     """Return the nearest of one block of points, from number `start` on."""
     pool, query = spec.pool.open(), spec.query.open()
     points, groups = (query[name][start : start + spec.blocks.points] for name in ("points", "groups"))
@@ -118,7 +118,7 @@ def search_block(spec: SearchSpec, start: int) -> Neighbours:
     return best
 
 
-def settled(pool: SharedArrays, k: int, job: tuple[NDArray[np.float32], NDArray[np.int32]]) -> Neighbours:
+def rescored(pool: SharedArrays, k: int, job: tuple[NDArray[np.float32], NDArray[np.int32]]) -> Neighbours:
     """Return the k best of the candidates (n, m) of points (n, d), by cosines of the two points alone."""
     points, candidates = job
     products = pool.open()["points"][candidates] * points[:, None]  # (n, m, d)

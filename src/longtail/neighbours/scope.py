@@ -1,6 +1,6 @@
 """The label scope of a text: the labels of its nearest texts, and the parents of these labels.
 
-    vocabulary, training labels                   ->  Hierarchy: for each label its parents
+    vocabulary, training labels                   ->  LabelParents: for each label its parents
     neighbours (n_texts, k), their labels, these  ->  Scope: for each text some labels, the likeliest first
 
 A scope narrows thousands of labels down to those that a text may have (TReaderXML's teacher,
@@ -50,7 +50,7 @@ class ScopeOptions(Options):
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class LabelParents:
     """The parents of each label."""
 
     parents: LabelMatrix  # (n_labels, n_scope_labels) numbers of parents; those from n_labels on are no labels
@@ -61,7 +61,7 @@ class Hierarchy:
         return {"indptr": self.parents.indptr, "indices": self.parents.indices}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary) -> Hierarchy:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary) -> LabelParents:
         """Return the hierarchy of which `arrays` gave these."""
         _, names = _scope_labels(vocabulary)
         stored = Structure(arrays, "the hierarchy")
@@ -92,7 +92,7 @@ class Scope:
         return cls(np.cumsum(lengths), np.concatenate([scope.labels for scope in scopes]), scopes[0].names, votes)
 
 
-def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOptions) -> Hierarchy:
+def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOptions) -> LabelParents:
     """Return the parents of all labels of a vocabulary; `labels` are those of training texts."""
     position, names = _scope_labels(vocabulary)
     stated = vocabulary.table["parents"].to_pylist()
@@ -102,10 +102,10 @@ def parents_of(vocabulary: Vocabulary, labels: LabelMatrix, options: ScopeOption
     n_labels = len(vocabulary)
     if kind == "vocabulary":
         rows = ([position[parent] for parent in ids if position[parent] != at] for at, ids in enumerate(stated))
-        return Hierarchy(LabelMatrix.from_lists(rows, len(names)), names)
+        return LabelParents(LabelMatrix.from_lists(rows, len(names)), names)
     parent = subsuming(labels, options.min_share) if kind == "texts" else np.full(n_labels, -1)
     child = np.flatnonzero(parent >= 0)
-    return Hierarchy(LabelMatrix.from_pairs(child, parent[child], n_labels, len(names)), names)
+    return LabelParents(LabelMatrix.from_pairs(child, parent[child], n_labels, len(names)), names)
 
 
 def subsuming(labels: LabelMatrix, min_share: float) -> NDArray[np.int64]:
@@ -131,7 +131,7 @@ def subsuming(labels: LabelMatrix, min_share: float) -> NDArray[np.int64]:
 def scope_of(
     neighbours: NDArray[Any],
     labels: LabelMatrix,
-    hierarchy: Hierarchy,
+    hierarchy: LabelParents,
     options: ScopeOptions | None = None,
     *,
     at_once: int = _TEXTS_AT_ONCE,
@@ -148,7 +148,7 @@ def scope_of(
     )
 
 
-def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: Hierarchy, dropped: bool, most: int) -> Scope:
+def _scopes(neighbours: NDArray[Any], labels: LabelMatrix, hierarchy: LabelParents, dropped: bool, most: int) -> Scope:
     """Return the scopes of some texts, with at most `most` labels of neighbours each."""
     parents, (n_texts, k) = hierarchy.parents, neighbours.shape
     text, rank = np.nonzero(neighbours >= 0)

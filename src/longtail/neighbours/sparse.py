@@ -60,7 +60,7 @@ class SparsePool:
         if not isinstance(points, Rows) or points.n_columns != n_columns:
             got = f"{points.n_columns:,}" if isinstance(points, Rows) else f"dense ones of shape {points.shape}"
             raise DataError(f"points must be sparse rows of {n_columns:,} columns as those of the pool, got {got}")
-        spec = SearchSpec(
+        spec = SparseSearchSpec(
             run.engine.share("pool", self._to_search),
             run.engine.share("groups", {"points": query.groups, "pool": query.pool_groups}),
             points.share(run.engine, "points"),
@@ -76,7 +76,7 @@ class SparsePool:
 
 
 @dataclass(frozen=True)
-class SearchSpec:
+class SparseSearchSpec:
     """Which points are compared."""
 
     pool: SharedArrays
@@ -87,7 +87,7 @@ class SearchSpec:
     k: int
 
 
-def search_span(spec: SearchSpec, span: slice) -> Neighbours:
+def search_span(spec: SparseSearchSpec, span: slice) -> Neighbours:
     """Return the nearest of a span of points."""
     pool, groups = spec.pool.open(), spec.groups.open()
     points = unit_rows(spec.points.open().part(span.start, span.stop))

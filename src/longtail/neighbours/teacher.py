@@ -4,7 +4,7 @@
     teacher.scope(texts, …)      ->  the scopes of other texts
 
 In training, neither a text nor a copy of it is its own neighbour, or it would be shown its own labels. Texts that are
-held out for validation are nobody's neighbours until training is over; then they join the pool
+held out for validation are not neighbours of others until training is over; then they join the pool
 (docs/methods/treaderxml.md#teacher). Texts that have nothing in common are no neighbours.
 """
 
@@ -22,7 +22,7 @@ from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.kernels.rows import Rows
 from longtail.neighbours import NO_TEXT, NeighbourIndex, Neighbours, Points, Search
-from longtail.neighbours.scope import Hierarchy, Scope, ScopeOptions, parents_of, scope_of
+from longtail.neighbours.scope import LabelParents, Scope, ScopeOptions, parents_of, scope_of
 from longtail.neighbours.text_pool import TextPool, TextPoolOptions
 from longtail.neighbours.vote import votes_of
 from longtail.persist import Folder, FolderWriter
@@ -49,7 +49,7 @@ class TeacherOptions(ScopeOptions, TextPoolOptions):
 class Teacher:
     """A pool of training texts, and the parents of their labels."""
 
-    def __init__(self, options: TeacherOptions, pool: TextPool, hierarchy: Hierarchy) -> None:
+    def __init__(self, options: TeacherOptions, pool: TextPool, hierarchy: LabelParents) -> None:
         self.options, self.pool, self.hierarchy = options, pool, hierarchy
 
     @classmethod
@@ -96,10 +96,10 @@ class Teacher:
     ) -> Teacher:
         """Open what `save` wrote."""
         pool = TextPool.load(folder, options, len(vocabulary), search)
-        return cls(options, pool, Hierarchy.from_arrays(folder.arrays(_PARENTS), vocabulary))
+        return cls(options, pool, LabelParents.from_arrays(folder.arrays(_PARENTS), vocabulary))
 
 
-def _scope(neighbours: Neighbours, labels: LabelMatrix, hierarchy: Hierarchy, options: TeacherOptions) -> Scope:
+def _scope(neighbours: Neighbours, labels: LabelMatrix, hierarchy: LabelParents, options: TeacherOptions) -> Scope:
     """Return the scope by neighbours that have terms in common with the text; `labels` are those of the pool."""
     scope = scope_of(np.where(neighbours.cosines > 0, neighbours.texts, NO_TEXT), labels, hierarchy, options)
     if not options.votes:

@@ -3,7 +3,7 @@
     tokens (n_texts)  ->  TopK (n_texts, k) and vectors (n_texts, width), either or both of one pass of the encoder
 
 Batches are prepared in the background, and the results of a batch are fetched while the next one is computed, so that
-the device never waits for the host.
+the device never waits for the host. Threads that predict at once take turns, a batch each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from torch import Tensor
 from longtail.nn.batch import Batch
 from longtail.nn.heads.base import Head, HeadInputs
 from longtail.nn.network import Network, device_of
-from longtail.run.progress import SILENT, Progress
+from longtail.nn.turns import in_turn
+from longtail.run.progress import SILENT
+from longtail.run.run import Run
 from longtail.text.tokens import TokenRows
 from longtail.types import NO_LABEL, TopK
 
@@ -32,29 +34,29 @@ _WIDTHS = 8
 Rows = NDArray[np.int64]
 
 
-def top_k_of(network: Network, tokens: TokenRows, k: int, *, progress: Progress = SILENT, places: bool = False) -> TopK:
+def top_k_of(network: Network, tokens: TokenRows, k: int, *, run: Run | None = None, places: bool = False) -> TopK:
     """Return the k best labels of each text, or with `places` their places in the head.
 
     Rows are short where the network has fewer labels.
     """
     writer = _TopKWriter(network.head, len(tokens), k, places)
-    _read(network, tokens, [writer], progress, "predict")
+    _read(network, tokens, [writer], run or Run(), "predict")
     return writer.top_k
 
 
-def vectors_of(network: Network, tokens: TokenRows, *, progress: Progress = SILENT) -> NDArray[np.float32]:
+def vectors_of(network: Network, tokens: TokenRows, *, run: Run | None = None) -> NDArray[np.float32]:
     """Return the vector of each text, (n_texts, width)."""
     writer = _VectorWriter(network.encoder.width, len(tokens))
-    _read(network, tokens, [writer], progress, "text vectors")
+    _read(network, tokens, [writer], run or Run(), "text vectors")
     return writer.vectors
 
 
 def top_k_and_vectors_of(
-    network: Network, tokens: TokenRows, k: int, *, progress: Progress = SILENT
+    network: Network, tokens: TokenRows, k: int, *, run: Run | None = None
 ) -> tuple[TopK, NDArray[np.float32]]:
     """Return the k best labels and the vector of each text; every text is encoded once."""
     best, vectors = _TopKWriter(network.head, len(tokens), k), _VectorWriter(network.encoder.width, len(tokens))
-    _read(network, tokens, [best, vectors], progress, "predict")
+    _read(network, tokens, [best, vectors], run or Run(), "predict")
     return best.top_k, vectors.vectors
 
 
@@ -97,11 +99,11 @@ class _VectorWriter:
         self.vectors[texts] = results[0].numpy()
 
 
-def _read(network: Network, tokens: TokenRows, writers: Sequence[_Writer], progress: Progress, name: str) -> None:
+def _read(network: Network, tokens: TokenRows, writers: Sequence[_Writer], run: Run, name: str) -> None:
     """Encode each text once and hand its vector to all writers."""
     device, tokeniser = device_of(network), network.encoder.tokeniser
     plans = list(_batches(tokens, _TOKENS_AT_ONCE.get(device.type, 1 << 13), tokeniser.max_tokens))
-    step = progress.step(name, len(tokens), "texts") if len(plans) > 1 else SILENT.step(name)
+    step = run.progress.step(name, len(tokens), "texts") if len(plans) > 1 else SILENT.step(name)
 
     def prepare(number: int) -> Batch:
         texts, width = plans[number]
@@ -114,8 +116,9 @@ def _read(network: Network, tokens: TokenRows, writers: Sequence[_Writer], progr
             batch = waiting.pop(0).result().to(device)
             if number + 2 < len(plans):
                 waiting.append(pool.submit(prepare, number + 2))
-            inputs = network.read(batch)
-            write_this = _on_host(writers, texts, [writer.compute(inputs) for writer in writers])
+            with in_turn(run.engine):
+                inputs = network.read(batch)
+                write_this = _on_host(writers, texts, [writer.compute(inputs) for writer in writers])
             if write_last is not None:
                 write_last()
             write_last = write_this
@@ -156,7 +159,7 @@ def _batches(tokens: TokenRows, n_tokens: int, widest: int) -> Iterator[tuple[Ro
 
 @contextmanager
 def _in_use(network: Network) -> Iterator[None]:
-    """Switch off dropout, gradients and compiling (there are many shapes); on a GPU use bfloat16.
+    """Switch off dropout and gradients; on a GPU use bfloat16.
 
     Only a network that is being trained changes its mode: the mode of a trained one is shared by all threads.
     """
@@ -166,7 +169,7 @@ def _in_use(network: Network) -> Iterator[None]:
     first = next(network.encoder.parameters())
     mixed = torch.autocast(first.device.type, torch.bfloat16, enabled=first.is_cuda and first.dtype == torch.float32)
     try:
-        with torch.inference_mode(), mixed, torch.compiler.set_stance("force_eager"):
+        with torch.inference_mode(), mixed:
             yield
     finally:
         if was_training:

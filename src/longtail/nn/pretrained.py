@@ -97,7 +97,7 @@ def load_weights(model: LocatedModel, add_pooling_layer: bool) -> tuple[Any, set
 
 
 def _loading(model: LocatedModel) -> dict[str, bool]:
-    """Return how everything is loaded: code that comes with a model is never run, and nobody is asked to allow it."""
+    """Return the arguments of all loading: code that comes with a model is never run, and no prompt asks for it."""
     return {"trust_remote_code": False, "local_files_only": _offline(model)}
 
 

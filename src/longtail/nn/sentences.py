@@ -14,7 +14,6 @@ from longtail.nn.heads.dense import Dense
 from longtail.nn.network import Network
 from longtail.nn.prediction import vectors_of
 from longtail.nn.pretrained import DEFAULT
-from longtail.nn.tagger import threads_of
 from longtail.nn.training.devices import choose_device
 from longtail.run.run import Run
 from longtail.text.readings import TextReadings
@@ -42,12 +41,10 @@ class SentenceEncoder:
         if self._last is not None and self._last[0] is texts:
             return self._last[1]
         run = self._run
-        with threads_of(run.engine):
-            if self._network is None:
-                encoder = Transformer.create(self._options, TextReadings(texts))
-                self._network = Network(encoder, Dense(encoder.width, 1)).to(choose_device("auto"))
-            tokeniser = self._network.encoder.tokeniser
-            tokens = tokenise(texts, tokeniser, run=run, stage=None)
-            vectors = vectors_of(self._network, tokens, progress=run.progress)
+        if self._network is None:
+            encoder = Transformer.create(self._options, TextReadings(texts))
+            self._network = Network(encoder, Dense(encoder.width, 1)).to(choose_device("auto"))
+        tokens = tokenise(texts, self._network.encoder.tokeniser, run=run, stage=None)
+        vectors = vectors_of(self._network, tokens, run=run)
         self._last = texts, vectors
         return vectors

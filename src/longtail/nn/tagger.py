@@ -11,8 +11,7 @@ of the encoder and all weights: a saved model needs no hub.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +32,9 @@ from longtail.nn.state import to_arrays, to_tensors
 from longtail.nn.training.devices import choose_device
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.trainer import Trainer
+from longtail.nn.turns import in_turn
 from longtail.old_options import current_options
 from longtail.persist import Folder, FolderWriter
-from longtail.run.engine import Engine
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 from longtail.run.run import Precision, Run
@@ -94,19 +93,20 @@ class Tagger:
         which the encoder reads beside it. `recalled` are label clusters of each text, for heads that read these.
         """
         run = run or Run()
-        with threads_of(run.engine), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(plan.seed)
-            with run.progress.step("encoder"):
+        with torch.random.fork_rng(devices=[]):
+            with in_turn(run.engine), run.progress.step("encoder"):
+                torch.manual_seed(plan.seed)
                 encoder = encoder_class(plan.encoder).create(plan.encoder, texts, plan.seed, run)
-            if start is not None:
-                encoder.load_state_dict(start.network.encoder.state_dict())
-            network = make_network(encoder, make_head(encoder.width), plan.dropout)
+                if start is not None:
+                    encoder.load_state_dict(start.network.encoder.state_dict())
+                network = make_network(encoder, make_head(encoder.width), plan.dropout)
             tokens = texts.tokens(encoder.tokeniser, plan.encoder.tokens, run, stage="tokens")
             tokens = tokens if scope is None else _with_scope(encoder, tokens, scope)
             tokens = _with_clusters(tokens, recalled)
             _warn_of_cut_texts(tokens, encoder.tokeniser.max_tokens)
             places = _as_places(labels, network.head)
-            network.head.init_from_labels(places)
+            with in_turn(run.engine):
+                network.head.init_from_labels(places)
             trainer = Trainer(network, plan.training, plan.seed, run)
             return cls(network, plan.encoder, _train(trainer, tokens, places))
 
@@ -123,24 +123,20 @@ class Tagger:
     def top_k(self, texts: TextReadings, k: int, run: Run | None = None, *, scope: Scope | None = None) -> TopK:
         """Return the k best labels of each text."""
         run = run or Run()
-        with threads_of(run.engine):
-            tokens = self.tokens(texts, run, scope)
-            return top_k_of(self.quantised(run.precision), tokens, k, progress=run.progress)
+        tokens = self.tokens(texts, run, scope)
+        return top_k_of(self.quantised(run.precision), tokens, k, run=run)
 
     def vectors(self, texts: TextReadings, run: Run | None = None) -> NDArray[np.float32]:
         """Return the vector of each text, (n_texts, width)."""
         run = run or Run()
-        with threads_of(run.engine):
-            tokens = self.tokens(texts, run)
-            return vectors_of(self.quantised(run.precision), tokens, progress=run.progress)
+        return vectors_of(self.quantised(run.precision), self.tokens(texts, run), run=run)
 
     def top_k_and_vectors(
         self, texts: TextReadings, k: int, run: Run, *, recalled: Recalled | None = None
     ) -> tuple[TopK, NDArray[np.float32]]:
         """Return what `top_k` and `vectors` do, among the `recalled` clusters if given; texts are encoded once."""
-        with threads_of(run.engine):
-            tokens = _with_clusters(self.tokens(texts, run), recalled)
-            return top_k_and_vectors_of(self.quantised(run.precision), tokens, k, progress=run.progress)
+        tokens = _with_clusters(self.tokens(texts, run), recalled)
+        return top_k_and_vectors_of(self.quantised(run.precision), tokens, k, run=run)
 
     def without_head(self) -> Tagger:
         """Return a tagger that gives text vectors alone; its encoder is this one."""
@@ -191,14 +187,15 @@ class Tagger:
     def quantised(self, precision: Precision = "auto") -> Network:
         """Return the network for prediction, on the device that is used; a copy per precision is made once."""
         device = choose_device("auto")
-        if device_of(self.network).type != device.type:
-            self.network.to(device)
         precision = resolve_precision(precision, device)
-        if precision == "fp32":
-            return self.network
-        if precision not in self._quantised:
-            self._quantised[precision] = self.network.quantised(precision).eval()
-        return self._quantised[precision]
+        with _MOVING:
+            if device_of(self.network).type != device.type:
+                self.network.to(device)
+            if precision == "fp32":
+                return self.network
+            if precision not in self._quantised:
+                self._quantised[precision] = self.network.quantised(precision).eval()
+            return self._quantised[precision]
 
 
 def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -222,7 +219,7 @@ def _train(trainer: Trainer, tokens: TokenRows, places: LabelMatrix) -> dict[str
     counts = np.bincount(places.take(kept).indices, minlength=places.n_labels)
 
     def score() -> float:
-        best = top_k_of(network, held_tokens, 5, places=True)
+        best = top_k_of(network, held_tokens, 5, run=Run(trainer.run.engine), places=True)
         return evaluate(best, truth, counts, len(kept), MetricOptions(at=(5,))).values["nDCG@5"]
 
     reached = trainer.fit(tokens.take(kept), places.take(kept), tokeniser.pad_id, tokeniser.max_tokens, score)
@@ -256,31 +253,5 @@ def _warn_of_cut_texts(tokens: TokenRows, limit: int) -> None:
         )  # fmt: skip
 
 
-class _ThreadsInUse:
-    """How many calls use torch now, and the number of threads it had before the first of them."""
-
-    def __init__(self) -> None:
-        self.lock, self.n_calls, self.before = threading.Lock(), 0, 0
-
-
-_IN_USE = _ThreadsInUse()
-
-
-@contextmanager
-def threads_of(engine: Engine) -> Iterator[None]:
-    """Let torch use as many threads as the engine has.
-
-    The number holds for the whole process and sums are rounded by it, so calls that overlap must not reset it under
-    each other: the last one that ends does.
-    """
-    with _IN_USE.lock:
-        _IN_USE.before = _IN_USE.before if _IN_USE.n_calls else torch.get_num_threads()
-        _IN_USE.n_calls += 1
-        torch.set_num_threads(engine.n_threads)
-    try:
-        yield
-    finally:
-        with _IN_USE.lock:
-            _IN_USE.n_calls -= 1
-            if not _IN_USE.n_calls:
-                torch.set_num_threads(_IN_USE.before)
+_MOVING = threading.Lock()
+"""Held while a network goes to another device or is copied in another precision: threads share it."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from longtail.nn.encoders.base import Encoder
 from longtail.nn.heads.base import Head, positions
 from longtail.nn.network import Network
-from longtail.nn.tagger import threads_of
 from longtail.nn.training.batches import WINDOW
 from longtail.nn.training.devices import choose_device
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.trainer import Trainer, step_width
+from longtail.nn.turns import in_turn
 from longtail.run.local import LocalEngine
 from longtail.run.progress import Advance
 from longtail.run.run import Run
@@ -86,7 +86,7 @@ def seconds_per_step(
     fill(encoder)
     mean_width = float(batch_widths(tokens, n_texts, training, encoder.tokeniser.max_tokens).mean())
     size = min(training.batch_size, n_texts)
-    with threads_of(engine), torch.random.fork_rng(devices=[]):
+    with in_turn(engine), torch.random.fork_rng(devices=[]):
         trial = _Trial(network, tokens, labels, training, device)
         if _compiles(training):
             return trial.run(0.5, size, _WARM) * mean_width / trial.width(0.5)

@@ -21,7 +21,7 @@ class Resource(NamedTuple):
     name: str
     needed_bytes: int
     free_bytes: int | None
-    """None where this cannot be told."""
+    """None if unknown."""
 
     @property
     def is_short(self) -> bool:

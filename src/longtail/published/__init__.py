@@ -4,7 +4,7 @@
     results.toml    [[table]] -> PublishedTable: one printed table on one data set, a row for each system
 
 Rows that name a preset become `Result`s, which a run is judged by. Rows without one are quoted: systems that longtail
-does not have, or figures whose settings nobody stated.
+does not have, or figures whose settings were not published.
 
 `Published.load()` reads the two files beside this one, `Published.load(folder)` two such files of your own.
 """

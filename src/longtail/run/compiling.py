@@ -1,4 +1,4 @@
-"""Who is told when kernels are compiled. Nothing is compiled, and numba is not imported, to listen."""
+"""Callbacks for the compilation of kernels. Registering one compiles nothing and does not import numba."""
 
 from __future__ import annotations
 

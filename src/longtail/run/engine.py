@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from longtail.persist import Arrays, file_of, map_arrays, store_arrays
+from longtail.mapped_arrays import Arrays, file_of, map_arrays, store_arrays
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,7 +27,7 @@ class SharedArrays(Protocol):
     """Named arrays that jobs read, wherever they run."""
 
     def open(self) -> Arrays:
-        """Return the arrays; nobody may change them."""
+        """Return the arrays, which must not be changed."""
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.errors import ConfigError
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 from longtail.run.engine import HeldArrays
 
 T = TypeVar("T")

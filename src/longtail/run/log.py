@@ -1,6 +1,6 @@
 """The logger of the library. The command line shows its messages as notes; Python programs configure it with `logging`.
 
-As long as nobody listens, warnings that are logged become Python's warnings, and the rest is dropped.
+Without a handler, logged warnings become Python warnings, and the rest is dropped.
 """
 
 from __future__ import annotations

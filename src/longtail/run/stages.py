@@ -18,7 +18,8 @@ from typing import Any, Protocol, TypeVar
 
 from longtail.errors import ConfigError, LongtailError, ModelFormatError
 from longtail.files import FileLock, link_target, remove
-from longtail.persist import Arrays, Folder, FolderWriter, write_folder
+from longtail.mapped_arrays import Arrays
+from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
-from longtail.errors import DataError
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.calibrate import Calibrate, fit_calibration
 from longtail.stacking.candidates import Candidates
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.features import (
     N_OF_MEMBER,
     Evidence,
@@ -43,32 +43,6 @@ _N_CALIBRATED = 20
 """How many labels of each text the calibration is fitted to."""
 _TIE_BREAK = 1e-3
 """How much the mean logit of the members counts beside the ranker's log odds."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Candidates of training texts that follow each other."""
-
-    features: NDArray[np.float32]  # (n_candidates, n_features)
-    right: NDArray[np.bool_]  # (n_candidates,)
-    per_text: NDArray[np.int64]  # (n_texts,)
-
-    @classmethod
-    def joined(cls, examples: Sequence[Examples]) -> Examples:
-        """Return all examples, one after the other."""
-        features, right, per_text = (
-            np.concatenate([getattr(one, name) for one in examples]) for name in ("features", "right", "per_text")
-        )
-        return cls(features, right, per_text)
-
-    def ranker(self, options: RankerOptions, seed: int, run: Run) -> Ranker:
-        """Train a ranker."""
-        if not self.right.any():
-            raise DataError(
-                "a stack needs texts whose labels its members find when they have not seen them, got none; train with "
-                "more texts"
-            )
-        return fit_ranker(self.features, self.right, self.per_text, options, seed=seed, run=run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +74,7 @@ class CandidateRanker:
         facts = {fold: LabelFacts.of(split.labels.take(folds != fold)) for fold in np.unique(folds[rows]).tolist()}
         lengths = text_lengths(split.take(rows).texts)
 
-        def examples_of(one: int) -> Iterator[tuple[NDArray[np.int64], Candidates, Examples]]:
+        def examples_of(one: int) -> Iterator[tuple[NDArray[np.int64], Candidates, CandidateExamples]]:
             """Yield the texts of a half, fold by fold, with their candidates."""
             for fold, of_labels in facts.items():
                 texts = np.flatnonzero((half == one) & (folds[rows] == fold))
@@ -109,13 +83,13 @@ class CandidateRanker:
                 evidence = Evidence(of_labels, hierarchy, right_half[one])
                 features = candidate_features(candidates, here, lengths[texts], evidence)
                 right = candidates.are_labels_of(labels.take(texts))
-                yield texts, candidates, Examples(features, right, np.diff(candidates.indptr))
+                yield texts, candidates, CandidateExamples(features, right, np.diff(candidates.indptr))
 
         halves = [list(examples_of(one)) for one in (0, 1)]
-        examples = [Examples.joined([in_fold for *_, in_fold in groups]) for groups in halves]
+        examples = [CandidateExamples.joined([in_fold for *_, in_fold in groups]) for groups in halves]
         unseen, order = [], []
         for one, groups in enumerate(halves):
-            ranker = examples[1 - one].ranker(options, seed, run)
+            ranker = fit_ranker(examples[1 - one], options, seed=seed, run=run)
             for texts, candidates, in_fold in groups:
                 scores = _probabilities(ranker, in_fold.features, len(lists), run)
                 unseen.append(candidates.top_k(scores, _N_CALIBRATED))
@@ -123,7 +97,7 @@ class CandidateRanker:
         calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        return cls(evidence, Examples.joined(examples).ranker(options, seed, run)), calibration
+        return cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run)), calibration
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""

@@ -1,4 +1,4 @@
-"""What a ranker is told of each candidate.
+"""The features of each candidate.
 
 of each member      logit of its score, 1 / (1 + rank), logit minus that of its best label
 of the label        frequency; how often each member was right about it, on texts it had not seen

@@ -12,6 +12,7 @@ from pydantic import PositiveFloat
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _MOST_STEPS = 300
@@ -33,16 +34,17 @@ class Logistic:
     bias: NDArray[np.float64]  # (1,)
 
     @classmethod
-    def fit(
-        cls, features: NDArray[np.float32], right: NDArray[np.bool_], options: LogisticOptions, *, run: Run
-    ) -> Logistic:
+    def fit(cls, examples: CandidateExamples, options: LogisticOptions, *, run: Run) -> Logistic:
         """Train on candidates and whether they are right."""
         from sklearn.linear_model import LogisticRegression
 
+        features = examples.features
         mean, scale = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64)
         scale[scale == 0] = 1
         with run.progress.step("ranker"):
-            model = LogisticRegression(C=options.cost, max_iter=_MOST_STEPS).fit((features - mean) / scale, right)
+            model = LogisticRegression(C=options.cost, max_iter=_MOST_STEPS).fit(
+                (features - mean) / scale, examples.right
+            )
         weights = model.coef_[0] / scale
         return cls(weights, model.intercept_ - weights @ mean)
 

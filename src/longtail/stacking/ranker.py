@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from longtail.errors import DataError
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.logistic import Logistic, LogisticOptions
 from longtail.stacking.trees import Trees, TreesOptions
 
@@ -27,19 +29,16 @@ class Ranker(Protocol):
         """Write into a model folder."""
 
 
-def fit_ranker(
-    features: NDArray[np.float32],
-    right: NDArray[np.bool_],
-    per_text: NDArray[np.int64],
-    options: RankerOptions,
-    *,
-    seed: int,
-    run: Run,
-) -> Ranker:
-    """Train a ranker on the candidates of texts, which follow each other, `per_text` (n_texts,) of each text."""
+def fit_ranker(examples: CandidateExamples, options: RankerOptions, *, seed: int, run: Run) -> Ranker:
+    """Return a ranker that was trained on the candidates of texts; some must be right."""
+    if not examples.right.any():
+        raise DataError(
+            "a stack needs texts whose labels its members find when they have not seen them, got none; train with "
+            "more texts"
+        )
     if isinstance(options, TreesOptions):
-        return Trees.fit(features, right, per_text, options, seed=seed, run=run)
-    return Logistic.fit(features, right, options, run=run)
+        return Trees.fit(examples, options, seed=seed, run=run)
+    return Logistic.fit(examples, options, run=run)
 
 
 def load_ranker(folder: Folder, name: str, options: RankerOptions, n_features: int) -> Ranker:

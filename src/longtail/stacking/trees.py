@@ -16,6 +16,7 @@ from longtail.kernels.native.trees import sum_of_trees
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _ROWS_AT_ONCE = 1 << 14
@@ -51,17 +52,8 @@ class Trees:
     value: NDArray[np.float64]  # (n_nodes,)
 
     @classmethod
-    def fit(
-        cls,
-        features: NDArray[np.float32],
-        right: NDArray[np.bool_],
-        per_text: NDArray[np.int64],
-        options: TreesOptions,
-        *,
-        seed: int,
-        run: Run,
-    ) -> Trees:
-        """Train on the candidates of texts, which follow each other, `per_text` (n_texts,) of each text."""
+    def fit(cls, examples: CandidateExamples, options: TreesOptions, *, seed: int, run: Run) -> Trees:
+        """Train on the candidates of texts."""
         lightgbm = _lightgbm()
         settings = {
             "objective": options.objective,
@@ -76,8 +68,8 @@ class Trees:
             "seed": seed,
             "verbosity": -1,
         }
-        groups = per_text if options.objective == "lambdarank" else None
-        data = lightgbm.Dataset(features, right.astype(np.float32), group=groups)
+        groups = examples.per_text if options.objective == "lambdarank" else None
+        data = lightgbm.Dataset(examples.features, examples.right.astype(np.float32), group=groups)
         with run.progress.step("ranker", options.n_trees, "trees") as advance:
             booster = lightgbm.train(settings, data, options.n_trees, callbacks=[lambda _: advance(1)])
         nodes = [list(_nodes(tree["tree_structure"])) for tree in booster.dump_model()["tree_info"]]

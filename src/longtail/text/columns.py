@@ -20,7 +20,7 @@ from longtail.data.dataset import as_strings
 from longtail.errors import DataError
 from longtail.kernels.characters import CONTEXT
 from longtail.kernels.native.tokens import needs_python
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 from longtail.run.engine import Engine, SharedArrays
 from longtail.text.fields import FieldOptions
 

@@ -71,6 +71,18 @@ class TextReadings:
         """Return the TF-IDF row of each text, (n_texts, n_features)."""
         return self.once(features, lambda: features.rows(self.table, self.features, run))
 
+    def cut(self) -> NDArray[np.bool_]:
+        """Return which texts (n_texts,) were too long for what has read them so far, which read only their beginning.
+
+        A text exactly as long as the limit counts as cut where another one is.
+        """
+        cut = np.zeros(len(self), bool)
+        for tokens in self._results.values():
+            if isinstance(tokens, TokenRows) and tokens.n_cut:
+                lengths = tokens.lengths()
+                cut |= lengths == lengths.max()
+        return cut
+
     def fit_features(self, split: Split, options: TfidfOptions, run: Run) -> tuple[TextFeatures, Rows]:
         """Learn TF-IDF from the texts, which are those of `split`; return the vectoriser and their rows."""
         features, rows = self.once(("fitted", options), lambda: TextFeatures.fit(split, options, run))

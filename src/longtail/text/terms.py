@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from longtail.errors import DataError
 from longtail.kernels.characters import character_chart
 from longtail.kernels.native.tokens import add_terms, count_terms
-from longtail.persist import Arrays
+from longtail.mapped_arrays import Arrays
 from longtail.text.columns import Bytes, bytes_of
 from longtail.text.fields import FieldOptions
 from longtail.text.stopwords import STOP_WORDS

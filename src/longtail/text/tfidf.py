@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from longtail.data.dataset import TEXT
 from longtail.errors import DataError, ModelFormatError, NotFittedError
 from longtail.kernels.native.tokens import weigh
-from longtail.persist import Arrays, Folder, FolderWriter
+from longtail.mapped_arrays import Arrays
+from longtail.persist import Folder, FolderWriter
 from longtail.run.engine import SharedArrays
 from longtail.run.local import Scratch
 from longtail.run.run import Run
@@ -41,7 +42,7 @@ _PLACES = Scratch(np.int32, 0)
 
 
 def _ignored(amount: int) -> None:
-    """Progress of a step that nobody needs to see: it takes a tenth of the step before it."""
+    """Progress of a step that is not shown: it takes a tenth of the step before it."""
 
 
 class Tfidf:

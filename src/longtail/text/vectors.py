@@ -217,13 +217,19 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _read_numpy(path: Path, vectors: _VectorTable) -> None:
+def numpy_vectors(path: Path, rows_are: str) -> NDArray[Any]:
+    """Return the vectors of a `.npy` file, memory-mapped; `rows_are` says in errors what has a vector: `words`."""
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} must be a numpy array of numbers: {error}") from error
     if rows.ndim != 2 or rows.dtype.kind != "f" or not rows.size:
-        raise DataError(f"{path} must be a float array (n_words, width), got {rows.dtype} {rows.shape}")
+        raise DataError(f"{path} must be a float array (n_{rows_are}, width), got {rows.dtype} {rows.shape}")
+    return rows  # type: ignore[no-any-return]
+
+
+def _read_numpy(path: Path, vectors: _VectorTable) -> None:
+    rows = numpy_vectors(path, "words")
     stem = bare_stem(path)
     names = [f"{stem}.txt", f"{stem}.words", f"{stem}.vocab", "words.txt", "vocab.txt", "vocab"]
     beside = next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.data import load_dataset
@@ -50,7 +50,6 @@ WORD = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=5
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(WORD, min_size=1, max_size=4), st.lists(WORD, max_size=3)), min_size=1, max_size=5))
 def test_a_split_survives_writing_and_reading(tmp_path_factory, rows):
     split = Split.of([" ".join(words) for words, _ in rows], [labels for _, labels in rows])

@@ -194,7 +194,6 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=5))
 def test_arrow_and_the_way_line_by_line_read_the_same(tmp_path_factory, rows):
     path = put(tmp_path_factory.mktemp("ways") / "a.jsonl", *rows)
@@ -213,7 +212,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SPLIT = st.lists(st.tuples(TEXT, TEXT, st.lists(NAME, max_size=4)), min_size=1, max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(["train", "dev", "test"]), SPLIT, min_size=1), st.sampled_from(["", ".gz", ".zst"])
 )

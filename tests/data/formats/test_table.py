@@ -5,7 +5,7 @@ import string
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.data import load_dataset, write_split
@@ -143,7 +143,6 @@ LABEL = st.text(string.ascii_letters + 'äöü:, "', min_size=1, max_size=6).map
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(TEXT, TEXT, st.lists(LABEL, max_size=4)), min_size=1, max_size=5),
     st.sampled_from(["csv", "csv.gz", "tsv.zst", "parquet", "jsonl.zst"]),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
@@ -80,7 +80,6 @@ MATRIX = st.integers(1, 6).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(MATRIX, st.booleans())
 def test_features_survive_writing_and_reading(tmp_path_factory, case, header):
     rows, labels = case

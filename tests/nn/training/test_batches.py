@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from longtail.nn.batch import Batch, Targets
-from longtail.nn.training.batches import Plan, ahead, steps
+from longtail.nn.training.batches import BatchPlan, ahead, steps
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
 
-def a_plan(n_texts: int = 50, size: int = 4, seed: int = 0, step_width: int = 4, widest: int = 11) -> Plan:
+def a_plan(n_texts: int = 50, size: int = 4, seed: int = 0, step_width: int = 4, widest: int = 11) -> BatchPlan:
     rng = np.random.default_rng(n_texts)
     lengths = rng.integers(1, 12, n_texts)
     tokens = TokenRows(rng.integers(1, 99, lengths.sum()).astype(np.uint16), np.append(0, np.cumsum(lengths)))
     lists = [sorted(rng.choice(9, rng.integers(0, 4), replace=False).tolist()) for _ in range(n_texts)]
-    return Plan(tokens, LabelMatrix.from_lists(lists, 9), size, seed, 0, step_width, widest)
+    return BatchPlan(tokens, LabelMatrix.from_lists(lists, 9), size, seed, 0, step_width, widest)
 
 
-def first(plan: Plan, n: int, start: int = 0) -> list[NDArray[np.int64]]:
+def first(plan: BatchPlan, n: int, start: int = 0) -> list[NDArray[np.int64]]:
     return list(islice(steps(plan, start), n))
 
 

@@ -20,8 +20,8 @@ from pydantic import Field
 from longtail.data.dataset import TEXT, Split
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import Source, Stream, TextBatch, TextOptions, grouped
-from longtail.data.formats.splits import need_files, split_files
-from longtail.data.lines import first_line, read_lines
+from longtail.data.formats.splits import begins_with, need_files
+from longtail.data.lines import read_lines
 from longtail.errors import DataError
 
 SUFFIXES = (".txt", ".ft", ".fasttext", ".train", ".valid", ".test")
@@ -33,11 +33,6 @@ class FasttextOptions(TextOptions):
 
     label_prefix: Annotated[str, Field(min_length=1)] = "__label__"
     """The prefix of labels."""
-
-
-def fits(path: Path) -> bool:
-    """Return whether a word of the first line is a label."""
-    return any("__label__" in first_line(file) for file in split_files(path, SUFFIXES).values())
 
 
 def read(path: Path, options: FasttextOptions) -> Source:
@@ -77,4 +72,6 @@ def _read(path: Path, options: FasttextOptions) -> Iterator[TextBatch]:
             yield TextBatch(texts, grouped(rows[np.asarray(is_label)], labels, len(lines)))
 
 
-FORMATS.register("fasttext")(Format("lines with __label__ words", FasttextOptions, fits, read))
+FORMATS.register("fasttext")(
+    Format("lines with __label__ words", FasttextOptions, begins_with(re.compile(".*__label__"), SUFFIXES), read)
+)

@@ -6,9 +6,11 @@ split's names, alone or after `_` or `-`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
-from longtail.data.lines import bare_stem, bare_suffix
+from longtail.data.lines import bare_stem, bare_suffix, first_line
 from longtail.errors import DataError
 
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "validation", "val"), "test": ("test", "tst")}
@@ -27,6 +29,11 @@ def split_files(path: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
         if split is not None:
             by_split[split] = file
     return {split: by_split[split] for split in SPLITS if split in by_split}
+
+
+def begins_with(line: re.Pattern[str], suffixes: tuple[str, ...]) -> Callable[[Path], bool]:
+    """Return what says of a path whether a file of some split matches `line` from the start of its first line."""
+    return lambda path: any(line.match(first_line(file)) for file in split_files(path, suffixes).values())
 
 
 def need_files(path: Path, suffixes: tuple[str, ...], wanted: str) -> dict[str, Path]:

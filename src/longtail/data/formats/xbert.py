@@ -8,6 +8,7 @@ releases: a count, a tab, the name. Blank lines count for nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -20,8 +21,8 @@ from pydantic import Field
 from longtail.data.dataset import TEXT
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, without_blanks
-from longtail.data.formats.splits import need_files, split_files
-from longtail.data.lines import fault, first_line, read_lines
+from longtail.data.formats.splits import begins_with, need_files
+from longtail.data.lines import fault, read_lines
 from longtail.data.names import numbered_names
 
 SUFFIXES = (".txt", ".tsv", ".xbert")
@@ -32,11 +33,6 @@ class XbertOptions(NumberedOptions):
 
     label_separator: Annotated[str, Field(min_length=1)] = ","
     """Separator of labels."""
-
-
-def fits(path: Path) -> bool:
-    """Return whether the first line has a tab."""
-    return any("\t" in first_line(file) for file in split_files(path, SUFFIXES).values())
 
 
 def read(path: Path, options: XbertOptions) -> Source:
@@ -60,4 +56,6 @@ def _read(path: Path, options: XbertOptions) -> Iterator[TextBatch]:
             yield TextBatch(texts, without_blanks(pc.split_pattern(pc.list_element(cells, 0), options.label_separator)))
 
 
-FORMATS.register("xbert")(Format("lines of labels, a tab and a text", XbertOptions, fits, read))
+FORMATS.register("xbert")(
+    Format("lines of labels, a tab and a text", XbertOptions, begins_with(re.compile(".*\t"), SUFFIXES), read)
+)

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from longtail.data.dataset import Split
 from longtail.data.formats.base import FORMATS, Format
 from longtail.data.formats.batch import NumberedOptions, Source, Stream, TextBatch, no_texts, without_blanks
-from longtail.data.formats.splits import need_files, split_files
-from longtail.data.lines import Lines, fault, first_line, read_lines
+from longtail.data.formats.splits import begins_with, need_files
+from longtail.data.lines import LineBlock, fault, read_lines
 from longtail.data.names import numbered_names
 from longtail.errors import DataError
 from longtail.sparse import MAX_COLUMNS, sp
@@ -31,7 +31,8 @@ SUFFIXES = (".txt", ".svm", ".svmlight", ".libsvm")
 # Nothing that has matched is tried again in another way: a line of 100,000 digits is read once.
 _NUMBER = r"[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?"
 _PAIRS = rf"(?:[ \t]++\d++:{_NUMBER})*+[ \t]*+"
-_HEADER = re.compile(r"\s*+(\d{1,18})\s++(\d{1,18})\s++(\d{1,18})\s*+")
+_HEADER = re.compile(r"\s*+(\d{1,18})\s++(\d{1,18})\s++(\d{1,18})\s*+$")
+_LABELS_AND_PAIR = re.compile(rf"(\d+(,\d+)*)?[ \t]*\b\d+:{_NUMBER}([ \t]|$)")
 _LINE = re.compile(rf"(?:[^ \t:]*+|\d++:{_NUMBER}){_PAIRS}")
 _SHOWN = 60
 _MOST_DIGITS = 18
@@ -39,17 +40,6 @@ _MOST_DIGITS = 18
 
 class XmcOptions(NumberedOptions):
     """How files of sparse features are read."""
-
-
-def fits(path: Path) -> bool:
-    """Return whether the first line is three numbers."""
-    return any(_HEADER.fullmatch(first_line(file)) for file in split_files(path, SUFFIXES).values())
-
-
-def fits_svmlight(path: Path) -> bool:
-    """Return whether the first line is labels and feature:value pairs."""
-    lines = [first_line(file) for file in split_files(path, SUFFIXES).values()]
-    return any(re.match(rf"(\d+(,\d+)*)?[ \t]*\b\d+:{_NUMBER}([ \t]|$)", line) for line in lines)
 
 
 def read(path: Path, options: XmcOptions) -> Source:
@@ -87,7 +77,7 @@ def _read(path: Path, options: XmcOptions, has_header: bool) -> Iterator[TextBat
     for block in read_lines(path, options.on_bad_utf8, block_bytes=options.block_bytes):
         if has_header and block.line == 1:
             n_texts, n_features = _counts(path, block.lines[0].as_py())
-            block = Lines(block.lines.slice(1), 2)
+            block = LineBlock(block.lines.slice(1), 2)
         n_read += len(block.lines)
         if len(block.lines):
             yield _parse(path, block, n_features if has_header else None)
@@ -103,7 +93,7 @@ def _counts(path: Path, line: str) -> tuple[int, int]:
     return int(counts[1]), int(counts[2])
 
 
-def _parse(path: Path, block: Lines, n_features: int | None) -> TextBatch:
+def _parse(path: Path, block: LineBlock, n_features: int | None) -> TextBatch:
     lines = pc.replace_substring(block.lines, "\t", " ")
     first = pc.list_element(pc.split_pattern(lines, " ", max_splits=1), 0)
     first = pc.if_else(pc.match_substring(first, ":"), "", first)
@@ -141,7 +131,7 @@ def _features(lines: pa.Array, n_features: int | None) -> Any | None:
     return matrix
 
 
-def _line_fault(path: Path, block: Lines, n_features: int | None) -> DataError:
+def _line_fault(path: Path, block: LineBlock, n_features: int | None) -> DataError:
     most = (n_features or MAX_COLUMNS) - 1
     for number, line in enumerate(block.lines.to_pylist(), block.line):
         if not _LINE.fullmatch(line):
@@ -154,5 +144,9 @@ def _line_fault(path: Path, block: Lines, n_features: int | None) -> DataError:
     return DataError(f"cannot read {path}: a line from {block.line} on is not as it must be")
 
 
-FORMATS.register("xmc")(Format("sparse features with a first line of counts", XmcOptions, fits, read))
-FORMATS.register("svmlight")(Format("sparse features", XmcOptions, fits_svmlight, read_svmlight))
+FORMATS.register("xmc")(
+    Format("sparse features with a first line of counts", XmcOptions, begins_with(_HEADER, SUFFIXES), read)
+)
+FORMATS.register("svmlight")(
+    Format("sparse features", XmcOptions, begins_with(_LABELS_AND_PAIR, SUFFIXES), read_svmlight)
+)

@@ -21,7 +21,7 @@ class _Cache(FunctionCache):
     """numba's cache, but a kernel found in it is run at once.
 
     numba itself first loads everything that compiling may need, which takes longer (0.3 s) than opening a model and
-    tagging a text. Compiled code needs the runtime alone; whoever compiles loads the rest all the same.
+    tagging a text. Compiled code needs the runtime alone; compiling loads the rest.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -22,6 +22,7 @@ from longtail.labels.vectors.base import LABEL_VECTORS, LabelInputs, LabelVector
 from longtail.labels.vectors.random import at_unit_length, random_vectors
 from longtail.run.log import LOG
 from longtail.sparse import sp
+from longtail.text.vectors import numpy_vectors
 
 
 def file_vectors(path: Path, vocabulary: Vocabulary, *, unit_length: bool = True, seed: int = 0) -> sp.csr_matrix:
@@ -72,12 +73,7 @@ def _text_vectors(path: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
 
 
 def _numpy_vectors(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
-    try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} must be a numpy array of numbers: {error}") from error
-    if rows.ndim != 2 or rows.dtype.kind != "f" or not rows.size:
-        raise DataError(f"{path} must be a float array (n_labels, width), got {rows.dtype} {rows.shape}")
+    rows = numpy_vectors(path, "labels")
     beside = path.with_name(f"{bare_stem(path)}.txt")
     if not beside.is_file():
         raise DataError(f"{path} needs the ids of its labels, one per line, in {beside.name} beside it; there is none")

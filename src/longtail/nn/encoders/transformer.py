@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, cast
@@ -96,6 +97,8 @@ class Transformer(Encoder):
         self._packs = kin and pools_first and not options.checkpointing
         if kin:
             shorten(self.layers(), alone=pools_first)
+        for layer in list(self.layers())[depth - options.n_layers : -1]:
+            layer.register_forward_hook(_keep_state)
         if options.checkpointing:
             if not model.supports_gradient_checkpointing:
                 name = model.config.model_type
@@ -185,15 +188,12 @@ class Transformer(Encoder):
             last = (lengths_of(ids, mask) - 1)[:, None]
             types = (torch.arange(ids.shape[1], device=ids.device) == last).long() * self.tokeniser_.last_type
             arguments["token_type_ids"] = types
-        before, hooks = self._watched()
-        try:
-            with _same_when_recorded():
-                outputs = self.model(**arguments, return_dict=True)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with _kept_states() as before, _same_when_recorded():
+            outputs = self.model(**arguments, return_dict=True)
         if self.pooling == "pooler":
             return cast(Tensor, outputs.pooler_output)
+        if self.model.config.model_type in _TIME_FIRST:
+            before = [state.transpose(0, 1) for state in before]
         pool = self._pooler(ids, mask)
         vectors = [pool(state) for state in [outputs.last_hidden_state, *reversed(before)]]
         return torch.cat(vectors, 1) if before else cast(Tensor, vectors[0])
@@ -239,20 +239,6 @@ class Transformer(Encoder):
         joined = side_by_side([tokens.part(0, stop), inner, tokens.part(last, lengths)])
         return replace(joined, n_cut=max(tokens.n_cut, int(np.count_nonzero(stop < last))))
 
-    def _watched(self) -> tuple[list[Tensor], list[Any]]:
-        """Return a list that a forward pass fills with the states pooling needs from earlier layers; and its hooks.
-
-        The library's own way of returning hidden states puts hooks inside layers, which break compiled code.
-        """
-        before: list[Tensor] = []
-
-        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
-            state = output[0] if isinstance(output, tuple) else output
-            before.append(state.transpose(0, 1) if self.model.config.model_type in _TIME_FIRST else state)
-
-        wanted = list(self.layers())[-self.options.n_layers : -1]
-        return before, [layer.register_forward_hook(keep) for layer in wanted]
-
     @property
     def tokeniser_(self) -> Pieces:
         """Return the tokeniser, typed as one of word pieces."""
@@ -290,6 +276,32 @@ def _without_weights(config: Any, options: TransformerOptions) -> Any:
         return build(add_pooling_layer=options.pooling == "pooler")
     except TypeError:  # architectures without a pooler refuse the option
         return build()
+
+
+_KEPT: ContextVar[list[Tensor] | None] = ContextVar("kept", default=None)
+"""The states that the forward pass of this thread has kept so far."""
+
+
+def _keep_state(layer: nn.Module, inputs: Any, output: Any) -> None:
+    """Keep the states that a layer returns, for pooling from several layers.
+
+    The library's own way of returning hidden states puts hooks inside layers, which break compiled code. Layers are
+    shared by all threads, so what they return goes to the pass that runs in the same thread.
+    """
+    kept = _KEPT.get()
+    if kept is not None:
+        kept.append(output[0] if isinstance(output, tuple) else output)
+
+
+@contextmanager
+def _kept_states() -> Iterator[list[Tensor]]:
+    """Return a list that a forward pass fills with the states pooling needs from earlier layers."""
+    kept: list[Tensor] = []
+    token = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(token)
 
 
 @contextmanager

@@ -27,12 +27,9 @@ from longtail.nn.heads.table import LabelTable
 if TYPE_CHECKING:
     from longtail.nn.training.parallel import Exchange
 
-_NUMBERS_AT_ONCE = 1 << 25
-"""Weights gathered at once."""
-
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidateClusters:
     """The clusters in which each text is ranked, each once."""
 
     clusters: Tensor  # (B, n) int64
@@ -50,7 +47,7 @@ class Candidates:
         return (counts if self.valid is None else counts * self.valid).sum(1)
 
 
-def choose(scores: Tensor, positives: Targets, n: int) -> Candidates:
+def choose(scores: Tensor, positives: Targets, n: int) -> CandidateClusters:
     """Return all positive clusters of each text, filled up to `n` with the best by `scores` (B, K).
 
     `scores` are overwritten.
@@ -61,8 +58,8 @@ def choose(scores: Tensor, positives: Targets, n: int) -> Candidates:
     scores[positives.rows, positives.labels] = torch.inf
     clusters = scores.topk(width).indices  # sorted: positives come first
     if (each == width).all():
-        return Candidates(clusters)
-    return Candidates(clusters, on_device(np.arange(width) < each[:, None], scores.device))
+        return CandidateClusters(clusters)
+    return CandidateClusters(clusters, on_device(np.arange(width) < each[:, None], scores.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,7 @@ class Gathered:
         cuts = np.searchsorted(host[by_cluster], edges).tolist()
         order = on_device(by_cluster, self.vectors.device)  # (B·n,) pairs of text and cluster, by cluster
         clusters, signal = self.clusters.view(-1), self.signal.view(-1, group)
-        at_once = max(1, _NUMBERS_AT_ONCE // (group * width))
+        at_once = max(1, table.numbers_at_once // (group * width))
         for place, (first, last) in enumerate(pairwise(cuts)):
             start, stop = int(edges[place]), int(edges[place + 1])
             gradient = torch.zeros(stop - start, group, width, device=self.vectors.device)
@@ -116,7 +113,7 @@ class Gathered:
 
 
 def gathered_gradient(
-    table: LabelTable, vectors: Tensor, targets: Targets, candidates: Candidates, show: bool
+    table: LabelTable, vectors: Tensor, targets: Targets, candidates: CandidateClusters, show: bool
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Return what `LabelTable.gradient` does, over the candidates' rows; and the derivative by each logit (B, n·s).
 
@@ -201,6 +198,6 @@ def _rows(table: LabelTable, clusters: Tensor, kind: torch.dtype) -> tuple[Tenso
 def _slices(table: LabelTable, clusters: Tensor) -> Iterator[slice]:
     """Yield slices of the texts whose candidates' rows are gathered at once."""
     n_texts, n = clusters.shape
-    step = max(1, _NUMBERS_AT_ONCE // (n * table.group * table.weight.shape[1]))
+    step = max(1, table.numbers_at_once // (n * table.group * table.weight.shape[1]))
     for start in range(0, n_texts, step):
         yield slice(start, start + step)

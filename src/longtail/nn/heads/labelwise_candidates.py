@@ -28,7 +28,7 @@ from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.attention import Words
 from longtail.nn.heads.base import HEADS, HeadInputs, best_first
-from longtail.nn.heads.candidates import Candidates, choose, hits_of
+from longtail.nn.heads.candidates import CandidateClusters, choose, hits_of
 from longtail.nn.heads.labelwise import Chunk, Labelwise, LabelwiseOptions
 from longtail.nn.heads.shortlist import cluster_slots, cluster_targets
 from longtail.types import LabelMatrix
@@ -77,7 +77,7 @@ class LabelwiseWithin(Labelwise):
         chosen = self.choose(targets, words.states.device)
         yield from self._gathered(words, chosen, targets)
 
-    def choose(self, targets: Targets, device: torch.device) -> Candidates:
+    def choose(self, targets: Targets, device: torch.device) -> CandidateClusters:
         """Return the clusters that texts are trained on."""
         fixed = on_device(self._fixed()[targets.texts].astype(np.int64), device)  # (B, n)
         first_best = torch.arange(fixed.shape[1], 0, -1.0, device=device).expand(fixed.shape)
@@ -87,7 +87,7 @@ class LabelwiseWithin(Labelwise):
         positives = cluster_targets(targets, self.size, device)
         chosen = choose(scores, positives, fixed.shape[1])
         real = scores.gather(1, chosen.clusters) > -torch.inf
-        return Candidates(chosen.clusters, real if chosen.valid is None else real & chosen.valid)
+        return CandidateClusters(chosen.clusters, real if chosen.valid is None else real & chosen.valid)
 
     def labels_at(self, places: Tensor) -> Tensor:
         """Return the labels at places."""
@@ -99,14 +99,14 @@ class LabelwiseWithin(Labelwise):
         clusters, above = inputs.clusters, inputs.log_scores
         if clusters is None or above is None:
             raise ValueError("inputs must have clusters and their log_scores, got none; recall clusters first")
-        words, candidates = self.words_to_rank(inputs), Candidates(clusters, above > -torch.inf)
+        words, candidates = self.words_to_rank(inputs), CandidateClusters(clusters, above > -torch.inf)
         with torch.autocast(inputs.vectors.device.type, enabled=False):
             logits = [self.logits(words, chunk)[:, : chunk.n] for chunk in self._gathered(words, candidates)]
         scores = F.logsigmoid(torch.cat(logits, 1)) + above.repeat_interleave(self.size, 1)
         places = self._places(clusters)
         return best_first(scores, places, k, self.labels[places])
 
-    def _gathered(self, words: Words, candidates: Candidates, targets: Targets | None = None) -> Iterator[Chunk]:
+    def _gathered(self, words: Words, candidates: CandidateClusters, targets: Targets | None = None) -> Iterator[Chunk]:
         clusters, device = candidates.clusters, words.states.device
         hits = None if targets is None else hits_of(targets, clusters, self.n_clusters, self.size).float()
         step = max(1, self.labels_at_once(words) // self.size)

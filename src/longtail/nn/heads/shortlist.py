@@ -33,18 +33,9 @@ from torch import Tensor, nn
 from longtail.errors import ConfigError, DataError
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets, on_device
-from longtail.nn.heads.base import (
-    HEADS,
-    Head,
-    HeadInputs,
-    Step,
-    as_scores,
-    best_first,
-    with_gradients,
-    working_dtype,
-)
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, Step, as_scores, best_first, with_gradients, working_dtype
 from longtail.nn.heads.candidates import (
-    Candidates,
+    CandidateClusters,
     Fetched,
     Gathered,
     best_candidates,
@@ -144,7 +135,7 @@ class Shortlist(Head):
             total = total + self._rank_loss(self._narrow(vectors), targets, chosen, n_step, show)
         return total
 
-    def choose(self, vectors: Tensor, positives: Targets) -> Candidates:
+    def choose(self, vectors: Tensor, positives: Targets) -> CandidateClusters:
         """Return the clusters in which texts are ranked for a loss; static ones are known for training texts only."""
         if self.options.negatives == "dynamic" or not torch.is_grad_enabled():
             return choose(self._recall_logits(vectors), positives, self.n_ranked)
@@ -233,7 +224,9 @@ class Shortlist(Head):
         scale = torch.full((len(vectors), 1), self._recall_scale(), device=vectors.device)
         return _loss(vectors, gradient, value, scale, n_step)
 
-    def _rank_loss(self, inner: Tensor, targets: Targets, chosen: Candidates, n_step: float, show: bool) -> Tensor:
+    def _rank_loss(
+        self, inner: Tensor, targets: Targets, chosen: CandidateClusters, n_step: float, show: bool
+    ) -> Tensor:
         """Return the mean over texts of each text's scaled loss; rows get the same scale, or a constant times it."""
         plain, scale = inner.detach().to(working_dtype(inner)), self._rank_scale(chosen)
         typical = self.n_ranked * self.n_labels / self.n_clusters
@@ -257,7 +250,7 @@ class Shortlist(Head):
     def _recall_scale(self) -> float:
         return 1.0 if self.options.loss == "sum" else 1 / self.n_clusters
 
-    def _rank_scale(self, chosen: Candidates) -> Tensor:
+    def _rank_scale(self, chosen: CandidateClusters) -> Tensor:
         """Return the factor of each text's sum over candidates, (B, 1)."""
         if self.options.loss == "mean":
             return 1 / chosen.n_real(self.sizes).clamp(min=1).float()[:, None]

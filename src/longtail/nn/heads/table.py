@@ -126,6 +126,8 @@ class LabelTable(nn.Module):
     bias: nn.Parameter | None
     padding_mask: Tensor | None
     """(n_rows,) −inf where a row is padding, else 0."""
+    numbers_at_once = 1 << 25
+    """Weights of candidates that are gathered at once."""
 
     def __init__(
         self,

@@ -24,21 +24,11 @@ from torch import Tensor
 from longtail.labels.index import LabelIndex
 from longtail.labels.nodes import Nodes
 from longtail.nn.batch import Targets, on_device
-from longtail.nn.heads.base import (
-    HEADS,
-    Head,
-    HeadInputs,
-    Step,
-    as_scores,
-    best_first,
-    with_gradients,
-)
+from longtail.nn.heads.base import HEADS, Head, HeadInputs, Step, as_scores, best_first, with_gradients
 from longtail.nn.rows import RowTable, Touches
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
-_NUMBERS_AT_ONCE = 1 << 22
-"""Weights gathered at once."""
 _WIDEN = 4
 _LABELS = 8
 """Labels per text, for estimating memory."""
@@ -61,6 +51,8 @@ class Tree(Head):
 
     built_from = "index"
     options_class = TreeHeadOptions
+    numbers_at_once = 1 << 22
+    """Weights that are gathered at once."""
 
     offsets: Tensor
     """(n + 1,) Added to logits: inf for an only child, whose probability is 1; −inf for padding."""
@@ -120,7 +112,7 @@ class Tree(Head):
     def held_bytes(self, n_texts: int, n_tokens: int) -> int:
         """Return the bytes of a step: the rows of the nodes that texts touch, and the vectors of the texts."""
         pairs = _LABELS * sum(level.shape[1] for level in self._levels())
-        return 2 * 4 * min(_NUMBERS_AT_ONCE, n_texts * pairs * self.nodes.embedding_dim)
+        return 2 * 4 * min(self.numbers_at_once, n_texts * pairs * self.nodes.embedding_dim)
 
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the head."""
@@ -133,14 +125,14 @@ class Tree(Head):
 
     def _logits(self, inputs: Tensor, texts: Tensor, nodes: Tensor) -> Tensor:
         """Return the logits of pairs of a text and a node, (n,)."""
-        step = max(1, _NUMBERS_AT_ONCE // inputs.shape[1])
+        step = max(1, self.numbers_at_once // inputs.shape[1])
         pairs = zip(nodes.split(step), texts.split(step), strict=True)
         return torch.cat([(self.nodes.weight[node] * inputs[text]).sum(1) for node, text in pairs])
 
     def _search(self, inputs: Tensor, k: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return log scores and labels (B, k), best first, and whether they are sure to be the best (B,)."""
         widest = max(min(beam, len(level)) * level.shape[1] for level in self._levels())
-        step = max(1, _NUMBERS_AT_ONCE // (widest * inputs.shape[1]))
+        step = max(1, self.numbers_at_once // (widest * inputs.shape[1]))
         lists = [self._search_some(some, k, beam) for some in inputs.split(step)]
         scores, labels, sure = (torch.cat(column) for column in zip(*lists, strict=True))
         return scores, labels, sure

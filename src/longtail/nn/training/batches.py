@@ -29,7 +29,7 @@ _AHEAD = 4
 """Batches that are prepared before they are needed."""
 
 
-class Plan(NamedTuple):
+class BatchPlan(NamedTuple):
     """What batches are made of."""
 
     tokens: TokenRows
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
         return Batch.of(self.tokens, texts[part], self.width(texts), self.pad_id, self.labels)
 
 
-def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
+def steps(plan: BatchPlan, first: int = 0) -> Iterator[NDArray[np.int64]]:
     """Yield the texts of each step, from step `first` on, without end."""
     lengths, window = plan.tokens.lengths(), plan.window
     for number in count(first // window):
@@ -89,7 +89,7 @@ def steps(plan: Plan, first: int = 0) -> Iterator[NDArray[np.int64]]:
         yield from batches[first - number * window :] if number == first // window else batches
 
 
-def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> Iterator[tuple[int, Batch]]:
+def ahead(plan: BatchPlan, first: int, n_steps: int, part: slice = slice(None)) -> Iterator[tuple[int, Batch]]:
     """Yield step and batch (or a part of each) for steps `first` to `n_steps`, prepared in the background."""
     with ThreadPoolExecutor(1) as pool:
         waiting: list[tuple[int, Future[Batch]]] = []
@@ -105,7 +105,7 @@ def ahead(plan: Plan, first: int, n_steps: int, part: slice = slice(None)) -> It
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _stream(plan: Plan, start: int, n: int) -> NDArray[np.int64]:
+def _stream(plan: BatchPlan, start: int, n: int) -> NDArray[np.int64]:
     """Return the texts `start` to `start + n` of the endless stream."""
     pieces, n_texts = [], len(plan.tokens)
     while n > 0:

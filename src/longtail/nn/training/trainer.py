@@ -23,7 +23,7 @@ from longtail.nn.batch import Batch
 from longtail.nn.heads.base import Step
 from longtail.nn.network import Network
 from longtail.nn.training.averaging import Averager
-from longtail.nn.training.batches import Plan, ahead
+from longtail.nn.training.batches import BatchPlan, ahead
 from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save
 from longtail.nn.training.clipping import Clipper
 from longtail.nn.training.devices import (
@@ -40,6 +40,7 @@ from longtail.nn.training.graphs import Graphs
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.parallel import Exchange, of_main, same_everywhere
 from longtail.nn.training.schedules import factor
+from longtail.nn.turns import in_turn
 from longtail.run.log import LOG
 from longtail.run.progress import SILENT
 from longtail.run.run import Run
@@ -113,7 +114,7 @@ class Trainer:
         longest = min(max_width, int(tokens.lengths().max()))
         width = step_width(longest, self.compiled)
         packed = self.network.encoder.packs(self.device, self.autocast)
-        plan = Plan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
+        plan = BatchPlan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
@@ -132,9 +133,10 @@ class Trainer:
                 if options.dropout_steps is not None:
                     self.network.train(step % math.ceil(len(tokens) / plan.size) < options.dropout_steps)
                 factor_now = factor(options.schedule, step, n_steps, self.at.drops)
-                loss = self._step(step, batch, plan.size, factor_now, show)
-                self.at.step = step + 1
-                self.averager.after(step + 1, n_steps)
+                with in_turn(self.run.engine):
+                    loss = self._step(step, batch, plan.size, factor_now, show)
+                    self.at.step = step + 1
+                    self.averager.after(step + 1, n_steps)
                 if show:
                     advance(plan.size, self._report(step, loss, factor_now, writer))
                 else:
@@ -260,7 +262,7 @@ class Trainer:
     def _validated(self, validate: Callable[[], float] | None, writer: Any) -> bool:
         """Validate with averaged weights; return whether to stop."""
         at, options = self.at, self.options
-        with self.averager.swapped_in():
+        with self.averager.swapped_in(), torch.compiler.set_stance("force_eager"):  # texts to predict have many shapes
             score = validate() if validate and self.accelerator.is_main_process else 0.0
             score = of_main(score) if self.n_ranks > 1 else score
             if score > at.best:

@@ -1,0 +1,153 @@
+"""Texts of concurrent requests are tagged together.
+
+While a batch is tagged in a thread, requests that arrive wait; the next batch takes as many of them as ask alike. So a
+single request is tagged at once, and under load batches grow by themselves.
+
+    await batcher.lists(Question(model, columns, k, allow, deny), rows)  ->  Lists of these rows
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
+
+from longtail.run.run import Run
+from longtail.serve.models import ServedModel
+from longtail.serve.settings import ServeSettings
+from longtail.text.readings import TextReadings
+from longtail.types import NO_LABEL
+
+Row = Sequence[str]
+"""The fields of a text."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a model; texts with equal questions are tagged together."""
+
+    model: ServedModel
+    columns: tuple[str, ...]
+    """Names of the fields of the texts."""
+    k: int
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] | None = None
+
+
+class TextLabels(NamedTuple):
+    """The labels of a text, best first."""
+
+    labels: list[int]
+    scores: list[float]
+    route: str | None
+    """What should be done with the text, where scores are calibrated."""
+    cut: bool
+    """Whether the model has read only the beginning of the text."""
+
+    def above(self, threshold: float | None) -> TextLabels:
+        """Return the labels that score at least `threshold`."""
+        if threshold is None:
+            return self
+        kept = [(label, score) for label, score in zip(self.labels, self.scores, strict=True) if score >= threshold]
+        return self._replace(labels=[label for label, _ in kept], scores=[score for _, score in kept])
+
+
+def tag(question: Question, rows: Sequence[Row], run: Run) -> list[TextLabels]:
+    """Return the labels of some texts."""
+    model = question.model
+    readings = TextReadings(model.table(question.columns, rows))
+    lists = model.method.top_k(readings, question.k, allow=question.allow, deny=question.deny, run=run)
+    lengths = (lists.labels != NO_LABEL).sum(axis=1).tolist()
+    cut = readings.cut().tolist()
+    return [
+        TextLabels(labels[:n], scores[:n], None, is_cut)
+        for labels, scores, n, is_cut in zip(lists.labels.tolist(), lists.scores.tolist(), lengths, cut, strict=True)
+    ]
+
+
+class _Waiting(NamedTuple):
+    rows: Sequence[Row]
+    answer: asyncio.Future[list[TextLabels]]
+
+
+Observe = Callable[[Question, int, float], None]
+"""Is told the question, the number of texts and the seconds of each batch."""
+
+
+class Batcher:
+    """Puts the texts of requests together; belongs to one event loop."""
+
+    def __init__(self, settings: ServeSettings, run: Run, observe: Observe) -> None:
+        self.settings, self.run, self.observe = settings, run, observe
+        self._waiting: dict[Question, deque[_Waiting]] = {}
+        self._n_running = 0
+        self._pool = ThreadPoolExecutor(settings.batches_at_once, thread_name_prefix="batch")
+
+    async def lists(self, question: Question, rows: Sequence[Row]) -> list[TextLabels]:
+        """Return the labels of texts."""
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(rows, loop.create_future())
+        self._waiting.setdefault(question, deque()).append(waiting)
+        if self._n_running < self.settings.batches_at_once:
+            # Later, so that all requests that have arrived by now are in the first batch.
+            if self.settings.batch_wait_s:
+                loop.call_later(self.settings.batch_wait_s, self._start, loop)
+            else:
+                loop.call_soon(self._start, loop)
+        return await waiting.answer
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting and self._n_running < self.settings.batches_at_once:
+            question, batch = self._next()
+            if batch:
+                self._n_running += 1
+                job = self._pool.submit(self._tag, question, batch)
+                answer = partial(self._answer, loop, batch)
+                job.add_done_callback(lambda job, answer=answer: loop.call_soon_threadsafe(answer, job))  # type: ignore[misc]
+
+    def _next(self) -> tuple[Question, list[_Waiting]]:
+        """Return the question that has waited longest, and as many of its texts as fit."""
+        question = next(iter(self._waiting))
+        queue = self._waiting.pop(question)
+        batch: list[_Waiting] = []
+        n_texts = 0
+        while queue and (not batch or n_texts + len(queue[0].rows) <= self.settings.batch_texts):
+            waiting = queue.popleft()
+            if not waiting.answer.done():  # who asked may have given up
+                batch.append(waiting)
+                n_texts += len(waiting.rows)
+        if queue:
+            self._waiting[question] = queue  # behind other questions
+        return question, batch
+
+    def _tag(self, question: Question, batch: Sequence[_Waiting]) -> list[TextLabels]:
+        start = perf_counter()
+        rows = [row for waiting in batch for row in waiting.rows]
+        labels = tag(question, rows, self.run)
+        self.observe(question, len(rows), perf_counter() - start)
+        return labels
+
+    def _answer(
+        self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Waiting], job: Future[list[TextLabels]]
+    ) -> None:
+        self._n_running -= 1
+        self._start(loop)  # the next batch is tagged while answers are written
+        error = job.exception()
+        first = 0
+        for waiting in batch:
+            last = first + len(waiting.rows)
+            if not waiting.answer.done():
+                if error is None:
+                    waiting.answer.set_result(job.result()[first:last])
+                else:
+                    waiting.answer.set_exception(error)
+            first = last
