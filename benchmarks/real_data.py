@@ -171,7 +171,10 @@ def _table(data_name: str) -> str:
     for language in rows[0]["languages"]:
         of_methods = [f"{row['method']} {_in_language(row['languages'][language])}" for row in rows]
         n_texts = rows[0]["languages"][language]["n_texts"]
-        lines += [f"P@1 / nDCG@5 / F1@5 of the {n_texts:,} texts of language `{language}`: {', '.join(of_methods)}.", ""]
+        lines += [
+            f"P@1 / nDCG@5 / F1@5 of the {n_texts:,} texts of language `{language}`: {', '.join(of_methods)}.",
+            "",
+        ]
     return "\n".join(lines)
 
 
