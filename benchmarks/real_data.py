@@ -45,19 +45,21 @@ K = 20
 BEGIN, END = "<!-- measured: made by benchmarks/real_data.py -->", "<!-- end of measured -->"
 
 
-def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
-    """Train one method on one data set, and measure it."""
+def measure(data_name: str, method: str, threads: int, work: Path | None) -> dict[str, Any]:
+    """Train one method on one data set, and measure it; `work` is where stages of its training are kept."""
     import longtail
 
     data = longtail.load_dataset(SHARED / data_name)
     held_out = data.dev if "dev" in data.splits else data.test
     model = longtail.create_method(method)
+    stages = None if work is None else work / data_name / method.replace("/", "-")
+    resumed = stages is not None and stages.exists()
     start = time.process_time()
     # Where the whole vocabulary is not known, the list of labels is that of all splits: those without training texts
     # would all be answers, so nobody is told of them.
     train = data.train if data.official is not None else with_seen_labels(data.train)
-    model.fit(train, threads=threads)
-    train_cpu_s = time.process_time() - start
+    model.fit(train, threads=threads, work=stages, resume=resumed)
+    train_cpu_s = None if resumed else time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
@@ -160,7 +162,7 @@ def _table(data_name: str) -> str:
         f1 = f"({100 * best:.1f})" if own is None else f"{100 * own:.1f} ({100 * best:.1f})"
         costs = (
             f"{row['ece_5']:.3f}",
-            f"{row['train_cpu_s']:.0f}",
+            "–" if row["train_cpu_s"] is None else f"{row['train_cpu_s']:.0f}",
             f"{row['batch_cpu_ms']:.2f}",
             f"{row['single_cpu_ms']:.2f}",
         )
@@ -193,11 +195,14 @@ def main() -> None:
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--work", type=Path, help="keep stages of trainings here: a killed one goes on, without its costs"
+    )
     parser.add_argument("--table-only", action="store_true")
     parser.add_argument("--row", nargs=2, metavar=("DATA", "METHOD"), help="measure one row in this process")
     args = parser.parse_args()
     if args.row:
-        print(json.dumps(measure(*args.row, args.threads)))
+        print(json.dumps(measure(*args.row, args.threads, args.work)))
         return
     if not args.table_only:
         run = describe_run(args.threads)
@@ -207,6 +212,7 @@ def main() -> None:
                     print(f"{data_name} {method}: skipped, no GPU", flush=True)
                     continue
                 command = [sys.executable, __file__, "--row", data_name, method, "--threads", str(args.threads)]
+                command += [] if args.work is None else ["--work", str(args.work)]
                 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                 row = json.loads(done.stdout.splitlines()[-1]) | {"run": run}
                 file = RESULTS / data_name / f"{method.replace('/', '-')}.json"

@@ -62,9 +62,9 @@ class StackOptions(MethodOptions):
     n_folds: int = Field(5, ge=2)
     """Parts that the training texts are split into."""
     n_ranked_folds: PositiveInt = 2
-    """From the texts of how many folds the ranker learns. Each costs one more training of every member."""
-    max_ranked_texts: PositiveInt = 20_000
-    """The ranker learns from at most this many texts."""
+    """From the texts of how many folds the ranker learns, at most. Each costs one more training of every member."""
+    max_ranked_texts: PositiveInt = 15_000
+    """The ranker learns from at most this many texts; if fewer folds have them, the others are left out."""
     ranker: RankerOptions = TreesOptions()
     """What scores the candidates: `trees` (LightGBM) or `logistic`."""
 

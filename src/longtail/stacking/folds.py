@@ -30,8 +30,12 @@ def folds_of(split: Split, n_folds: int, seed: int) -> NDArray[np.int64]:
 
 
 def texts_of_folds(folds: Rows64, n_folds: int, most: int, seed: int) -> Rows64:
-    """Return the row numbers of the texts of the first `n_folds` folds, ascending; at most `most`, drawn at random."""
-    rows = np.flatnonzero(folds < n_folds)
+    """Return row numbers of texts of the first folds, ascending: at most `n_folds` folds, and no more than it takes.
+
+    If there are more than `most` texts, `most` of them are drawn at random.
+    """
+    n_texts = np.cumsum(np.bincount(folds, minlength=n_folds)[:n_folds])
+    rows = np.flatnonzero(folds <= np.searchsorted(n_texts, min(most, n_texts[-1])))
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
