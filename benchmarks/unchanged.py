@@ -110,7 +110,7 @@ def compare(before: Path, after: Path) -> list[dict[str, Any]]:
             row["fault"] = f"shapes {old['labels'].shape} and {new['labels'].shape}"
             continue
         finite = np.isfinite(old["scores"]) & np.isfinite(new["scores"])
-        gaps = np.abs(old["scores"] - new["scores"], where=finite, out=np.zeros_like(old["scores"]))
+        gaps = np.abs(np.where(finite, old["scores"], 0) - np.where(finite, new["scores"], 0))
         row["texts_with_other_lists"] = int((old["labels"] != new["labels"]).any(axis=1).sum())
         row["largest_gap_of_scores"] = float(gaps.max())
         row["equal"] = not row["texts_with_other_lists"] and old["scores"].tobytes() == new["scores"].tobytes()

@@ -23,7 +23,9 @@ from longtail.presets import preset_names
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait crawl where cores are busy
 
-hypothesis.settings.register_profile("longtail", deadline=None)  # no test is timed: machines may be busy
+hypothesis.settings.register_profile(  # no test is timed: machines may be busy
+    "longtail", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("longtail")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
@@ -137,6 +139,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
         "ranking": "similarity",
         "matcher": {"training": training},
     },
+    "auto": lambda encoder, training: {"budget": None, "leave_out": ["lightxml"]},
     "stack": lambda encoder, training: STACK,
     "stack:logistic": lambda encoder, training: {**STACK, "ranker": {"kind": "logistic"}},
     "peak-network": lambda encoder, training: {
@@ -148,7 +151,7 @@ QUICK: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
 two, by the options of the tiny encoder and of its training. `method:word` is another way to train the same method."""
 PLAIN = [name for name in METHODS.names() if name not in QUICK]
 """Methods that train offline as they are, and so do their presets; presets of the others name encoders of the hub."""
-WITHOUT_NETWORK = {"xbert:linear", "stack", "stack:logistic"}
+WITHOUT_NETWORK = {"xbert:linear", "auto", "stack", "stack:logistic"}
 ASKED = {
     "each_plain": PLAIN,
     "each_network": [name for name in QUICK if name not in WITHOUT_NETWORK],

@@ -37,10 +37,13 @@ if TYPE_CHECKING:
     from longtail.errors import NotFittedError as NotFittedError
     from longtail.evaluation import Evaluation as Evaluation
     from longtail.evaluation import evaluate_model as evaluate_model
+    from longtail.explain.examples import ExampleTexts as ExampleTexts
+    from longtail.explain.explanation import Explanation as Explanation
     from longtail.methods import create_method as create_method
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
     from longtail.methods.attentionxml import AttentionXML as AttentionXML
+    from longtail.methods.auto import Auto as Auto
     from longtail.methods.base import Method as Method
     from longtail.methods.fasttext import FastText as FastText
     from longtail.methods.knn import KNN as KNN
@@ -69,11 +72,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "APLCXLNet": "methods.aplc_xlnet",
     "AttentionXML": "methods.attentionxml",
+    "Auto": "methods.auto",
     "CombineOptions": "scores.combine",
     "ConfigError": "errors",
     "DataError": "errors",
     "Dataset": "data.dataset",
     "Evaluation": "evaluation",
+    "ExampleTexts": "explain.examples",
+    "Explanation": "explain.explanation",
     "FastText": "methods.fasttext",
     "KFold": "model_selection",
     "KNN": "methods.knn",

@@ -25,6 +25,7 @@ from longtail.run.run import Run
 from longtail.run.stages import FolderStages
 from longtail.text.readings import TextReadings
 
+from .sameness import equal, same_lists
 from .stopping import Counted, Stopped
 
 N_LABELS, SEED, TOP = 12, 3, 3
@@ -74,12 +75,6 @@ def chain(tagger: Tagger) -> list[Any]:
     while found[0].above is not None:
         found.insert(0, found[0].above)
     return found
-
-
-def equal(one: Any, two: Any) -> bool:
-    """Whether two modules have the same weights, bit for bit."""
-    mine, other = one.state_dict(), two.state_dict()
-    return mine.keys() == other.keys() and all(torch.equal(mine[name], other[name]) for name in mine)
 
 
 def test_what_can_be_learned_is_learned(fitted: Any, data: Dataset) -> None:
@@ -173,12 +168,7 @@ def test_a_saved_one_gives_the_same_bit_for_bit(fitted: Any, data: Dataset, tmp_
         tagger.save(writer, "network")
     opened = LEVELS.load(Folder(tmp_path / "t", "test"), "network")
     assert equal(opened.network, tagger.network)
-    mine, other = (
-        opened.top_k(TextReadings(data.test.texts), 5, ONE),
-        tagger.top_k(TextReadings(data.test.texts), 5, ONE),
-    )
-    assert np.array_equal(mine.labels, other.labels)
-    assert mine.scores.tobytes() == other.scores.tobytes()
+    assert same_lists(opened, tagger, data.test.texts)
 
 
 def test_a_copy_in_bfloat16_finds_nearly_the_same(fitted: Any, data: Dataset) -> None:

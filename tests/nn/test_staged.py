@@ -30,6 +30,7 @@ from longtail.run.run import Run
 from longtail.run.stages import FolderStages
 from longtail.text.readings import TextReadings
 
+from .sameness import equal, same_lists
 from .stopping import Counted, Stopped
 
 N_LABELS, N_CLUSTERS, N_RANKED, SEED = 12, 6, 3, 3
@@ -82,12 +83,6 @@ def fit_recall(data: Dataset, given: Any) -> Callable[..., Tagger]:
     return fitted
 
 
-def equal(one: Any, two: Any) -> bool:
-    """Whether two modules have the same weights, bit for bit."""
-    mine, other = one.state_dict(), two.state_dict()
-    return mine.keys() == other.keys() and all(torch.equal(mine[name], other[name]) for name in mine)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_can_be_learned_is_learned(kind: str, fit: Any, data: Dataset) -> None:
     found = fit(kind).top_k(TextReadings(data.test.texts), 1, ONE)
@@ -101,12 +96,7 @@ def test_a_saved_one_gives_the_same_bit_for_bit(kind: str, fit: Any, data: Datas
         tagger.save(writer, "network")
     opened = scoring(kind).load(Folder(tmp_path / "t", "test"), "network")
     assert equal(opened.network, tagger.network)
-    mine, other = (
-        opened.top_k(TextReadings(data.test.texts), 5, ONE),
-        tagger.top_k(TextReadings(data.test.texts), 5, ONE),
-    )
-    assert np.array_equal(mine.labels, other.labels)
-    assert mine.scores.tobytes() == other.scores.tobytes()
+    assert same_lists(opened, tagger, data.test.texts)
     assert opened.facts == tagger.facts
     assert tagger.facts["recall"]["n_steps"] == tagger.facts["n_steps"] == 60
 

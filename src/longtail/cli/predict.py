@@ -21,6 +21,7 @@ from longtail.cli.flags import (
     Verify,
     data_option,
     option,
+    read_options,
     threshold_of,
     with_flags,
 )
@@ -57,7 +58,11 @@ Allow = Annotated[
 Deny = Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")]
 Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
 TextFormatName = Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")]
-ReplaceBad = Annotated[bool, data_option("Put U+FFFD where bytes are not UTF-8.", None, "--replace-bad-utf8")]
+
+Read = Annotated[
+    list[str] | None,
+    data_option("Another option of the format (delimiter=|, on_bad_utf8=replace). May be repeated.", "OPTION=VALUE"),
+]
 
 
 @with_flags
@@ -75,12 +80,11 @@ def predict(
     deny: Deny = None,
     format: TextFormatName = None,
     text_column: TextColumn = None,
-    replace_bad_utf8: ReplaceBad = False,
+    read: Read = None,
     precision: PrecisionName = "auto",
     verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
-    from longtail.data.inputs import TEXT
     from longtail.methods import load_model
 
     if k < 1:
@@ -104,9 +108,10 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        remembered = tagger.facts_.get("columns", {}).get("text_column", TEXT)
-        options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
-        options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
+        from longtail.data.texts import read_texts
+
+        options = read_options(read_texts, {"text_column": text_column}, read)
+        options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
         batches, total = _read(texts, columns, options, screen)
     writer = nullcontext(None) if pretty else _writer(out, kept)
     with writer as write, progress.step("predict", total, "texts") as advance:

@@ -84,7 +84,7 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
     if as_json:
         shown = {key: value for key, value in manifest.items() if key != "files"}
         more = {"bytes": size, "n_features": described.get("n_features"), "members": members}
-        more["networks"] = described.get("networks", [])
+        more |= {key: described.get(key, []) for key in ("networks", "choice")}
         write_json(shown | more | {"changed_options": changed, "verified": verify})
         return
     facts = opened.facts_
@@ -109,6 +109,10 @@ def info(model: Model, verify: Verify = False, as_json: Json = False) -> None:
         if value is not None:
             screen.console.print(f"[dim]{name:<14}[/dim]", end="")
             screen.console.print(value, markup=False)
+    if described.get("choice"):
+        screen.console.print("\n[bold]why this model[/bold]")
+    for line in described.get("choice", ()):
+        screen.console.print(line, markup=False, soft_wrap=True)
     if members:
         screen.console.print("\n[bold]texts per cluster[/bold], fullest cluster first")
     for member, drawn in zip(members, described.get("members", ()), strict=True):

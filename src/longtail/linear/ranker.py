@@ -171,7 +171,8 @@ def rank_span(spec: RankSpec, span: slice) -> tuple[NDArray[np.int32], NDArray[n
     """Return the best labels (n, k) of a span of texts and their log scores (n, k)."""
     ranker, texts = Layer.from_arrays(spec.ranker.open()), spec.features.open().part(span.start, span.stop)
     clusters, log_scores = (spec.recalled.open()[name][span] for name in ("clusters", "log_scores"))
-    return ranker.best(texts, clusters, log_scores, spec.k, spec.options.weight, spec.options.power)
+    options = spec.options
+    return ranker.best(texts, clusters, log_scores, spec.k, weight=options.weight, power=options.power)
 
 
 def _checked(clusters: NDArray[Any], n_texts: int, n_clusters: int) -> NDArray[np.int32]:

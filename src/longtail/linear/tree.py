@@ -218,7 +218,8 @@ def _predict_span(spec: WalkSpec, k: int, span: slice) -> tuple[NDArray[np.int32
     """Return the best labels (n, k) of a span of texts and their log scores (n, k); the last layer ranks."""
     (*matcher, ranker), texts = spec.open(span)
     clusters, log_scores = _walk_down(matcher, texts, spec.beams, spec.search)
-    return ranker.best(texts, clusters, log_scores, k, spec.search.cluster_weight, spec.search.label_power)
+    search = spec.search
+    return ranker.best(texts, clusters, log_scores, k, weight=search.cluster_weight, power=search.label_power)
 
 
 def _beams(matcher: Sequence[Layer], search: BeamOptions, last: int) -> list[int]:
@@ -238,5 +239,5 @@ def _walk_down(
     at = np.zeros((len(texts), 1), np.int32)
     score = np.zeros((len(texts), 1), np.float32)
     for layer, beam in zip(matcher, beams, strict=True):
-        at, score = layer.best(texts, at, score, beam, 1.0, search.cluster_power)
+        at, score = layer.best(texts, at, score, beam, power=search.cluster_power)
     return at, score

@@ -35,6 +35,7 @@ from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.explaining import Explaining
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.methods.text_columns import TextColumns
@@ -71,7 +72,7 @@ class MethodOptions(Options):
     """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
 
 
-class Method(TextColumns, Estimator, ABC):
+class Method(TextColumns, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:
@@ -276,13 +277,24 @@ class Method(TextColumns, Estimator, ABC):
         return ResourceEstimate(0, 0, "")
 
     def _seconds_by_sample(self, split: Split, threads: int | None) -> float:
-        """Return how long training will take, from training on a sample, if its time grows with the texts."""
+        """Return how long training will take, from training on two samples, if its time grows as a line of the texts.
+
+        A text takes at least a quarter of what it took in the larger sample, in case the smaller one was slowed down.
+        """
         new, n = self.from_options(self.options.plain()), len(split)
-        sample = split.take(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
-        new.fit(sample, threads=threads)  # compiles kernels, or loads them
-        start = time.perf_counter()
-        new.fit(sample, threads=threads)
-        return (time.perf_counter() - start) * n / len(sample)
+        sizes = [
+            min(n, _SAMPLE // 4),
+            min(n, _SAMPLE // 4),
+            min(n, _SAMPLE),
+        ]  # the first compiles kernels, or loads them
+        took = []
+        for size in sizes:
+            sample = split.take(np.linspace(0, n - 1, size).astype(np.int64))
+            start = time.perf_counter()
+            new.fit(sample, threads=threads)
+            took.append(time.perf_counter() - start)
+        of_a_text = max((took[2] - took[1]) / max(sizes[2] - sizes[1], 1), took[2] / sizes[2] / 4)
+        return took[2] + of_a_text * (n - sizes[2])
 
     def describe(self) -> dict[str, Any]:
         """Return what `longtail info` shows beside the manifest."""

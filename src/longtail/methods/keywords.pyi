@@ -108,6 +108,15 @@ class AttentionXMLKeywords(TypedDict, total=False):
     vectors: VectorKeywords | VectorOptions
     training: AttentionTrainingKeywords | AttentionTraining
 
+class AutoKeywords(TypedDict, total=False):
+    seed: int
+    tail_weight: float
+    propensity: PropensityKeywords | Propensity
+    budget: float | None
+    leave_out: Sequence[str]
+    encoder: str | None
+    fields: str | None
+
 class AveragingKeywords(TypedDict, total=False):
     kind: Literal["none", "ema", "swa"]
     decay: float

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import Field
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution, mean_of
+from longtail.explain.terms import term_shares
+from longtail.explain.words import TextWords
 from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
+from longtail.linear.contributions import attribute_linear
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
@@ -80,6 +84,13 @@ class Linear(FeatureEnsemble[TreeMember]):
         tree = fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
         shares = ClusterShares.of(split.labels, index, vectors, seed)
         return TreeMember(tree, self.features_, options.search, shares=shares)
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        row = texts.rows(self.features_, run)
+        shares = term_shares(words, self.features_, row.indices)
+        weight = self.options.search.cluster_weight
+        trees = [attribute_linear(one.tree, row, shares, words, label, weight) for one in self.members_]
+        return mean_of(trees, self.options.ensemble.weights)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))

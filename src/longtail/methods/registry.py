@@ -14,6 +14,7 @@ METHODS: Registry[type[Method]] = Registry(
     {
         "aplc-xlnet": "longtail.methods.aplc_xlnet",
         "attentionxml": "longtail.methods.attentionxml",
+        "auto": "longtail.methods.auto",
         "fasttext": "longtail.methods.fasttext",
         "knn": "longtail.methods.knn",
         "lexical": "longtail.methods.lexical",

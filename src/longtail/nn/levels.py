@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import cast
+from typing import Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from longtail.nn.heads.labelwise import Labelwise, LabelwiseOptions
 from longtail.nn.heads.labelwise_candidates import LabelwiseWithin
 from longtail.nn.network import Network
 from longtail.nn.precision import quantised
-from longtail.nn.resources import Advice, estimate_network
+from longtail.nn.resources import Advice, EstimateKeywords, estimate_network
 from longtail.nn.tagger import MakeNetwork, NetworkPlan, Tagger, split_rows
 from longtail.persist import Folder
 from longtail.run.resources import ResourceEstimate
@@ -146,24 +146,19 @@ class Levels:
         self,
         split: Split,
         plan: NetworkPlan,
-        *,
-        n_seeds: int = 1,
-        measure: bool = False,
-        threads: int | None = None,
+        **keywords: Unpack[EstimateKeywords],
     ) -> ResourceEstimate:
-        """Return what it takes to train all levels `n_seeds` times; with `measure` also how long."""
+        """Return what it takes to train all levels."""
         estimates = (
             estimate_network(
                 split,
                 [plan.encoder],
                 partial(self._outline, level, plan.training.batch_size),
                 plan.training,
-                n_seeds=n_seeds,
                 n_readings=float(level < self.n_levels - 1),  # for the candidates of the next level
                 advice=_ADVICE,
-                measure=measure,
-                threads=threads,
                 make_network=LevelNetwork,
+                **keywords,
             )
             for level in range(self.n_levels)
         )

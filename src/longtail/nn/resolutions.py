@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from longtail.nn.encoders.base import EncoderOptions
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense_candidates import DenseCandidates
 from longtail.nn.heads.table import LabelTableOptions
-from longtail.nn.resources import Advice, estimate_network
+from longtail.nn.resources import Advice, EstimateKeywords, estimate_network
 from longtail.nn.tagger import NetworkPlan, Tagger, split_rows
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation, Options
@@ -175,23 +175,18 @@ class Resolutions:
         self,
         split: Split,
         encoders: tuple[EncoderOptions, ...],
-        *,
-        n_seeds: int = 1,
-        measure: bool = False,
-        threads: int | None = None,
+        **keywords: Unpack[EstimateKeywords],
     ) -> ResourceEstimate:
-        """Return what it takes to train all levels `n_seeds` times with each encoder; with `measure` also how long."""
+        """Return what it takes to train all levels with each encoder."""
         estimates = (
             estimate_network(
                 split,
                 encoders,
                 partial(self.head, self._step_to(level)),
                 self._training(level),
-                n_seeds=n_seeds,
                 n_readings=1.0,
                 advice=_ADVICE,
-                measure=measure,
-                threads=threads,
+                **keywords,
             )
             for level in range(self.n_levels)
         )

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -82,6 +82,16 @@ class _Member(NamedTuple):
     """The texts of the sample."""
     tokenise_s: float
     """Seconds per text."""
+
+
+class EstimateKeywords(TypedDict, total=False):
+    """How much is estimated, as keywords of every function that estimates."""
+
+    n_seeds: int
+    """Trainings one after the other, by default one."""
+    measure: bool
+    """Whether time is measured as well, if memory suffices."""
+    threads: int | None
 
 
 def estimate_network(

@@ -105,6 +105,7 @@ def _model(model: Method, path: str | Path) -> dict[str, Any]:
         "n_weights": sum(int(member["n_weights"]) for member in members) if members else None,
         "n_members": max(len(members), 1),
         "kind": f"ensemble of {len(members)}" if len(members) > 1 else "single model",
+        "choice": described.get("choice", []),
         "seed": model.options.seed,
         "options": options,
         "changed_options": changed_options(options, model.options_class().plain()),

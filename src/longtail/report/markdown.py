@@ -58,6 +58,8 @@ def markdown_report(report: dict[str, Any]) -> str:
         if text["missed"]:
             lines.append(f"    - missed: {', '.join(map(escape_markdown, text['missed']))}")
     lines += _section("Model", model_table(report))
+    if report["model"].get("choice"):
+        lines += ["", "## Why this model", "", *(f"- {escape_markdown(line)}" for line in report["model"]["choice"])]
     lines += ["", "## Options", "", "```json", json.dumps(report["model"]["options"], indent=1), "```"]
     return "\n".join(lines) + "\n"
 

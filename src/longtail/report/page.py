@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from longtail.report.html import document, figures_html, section, table_html
+from longtail.report.html import document, figures_html, list_html, section, table_html
 from longtail.report.pictures import band_picture, frequency_picture, reliability_picture
 from longtail.report.tables import (
     band_table,
@@ -83,6 +83,8 @@ def html_report(report: dict[str, Any]) -> str:
     )
     sections.append(section("Some texts", shown, legend))
     sections.append(section("Model", table_html(model_table(report), head=False) + _options(report["model"])))
+    if report["model"].get("choice"):
+        sections.append(section("Why this model", list_html(report["model"]["choice"])))
     intro = (
         f"{escape(report['model']['method'])} on the <b>{escape(data['split'])}</b> part: "
         f"{results['n_texts']:,} texts, {data['n_train_labels']:,} labels to choose from"

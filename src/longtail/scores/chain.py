@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -66,6 +67,8 @@ class Chain:
     def lowest_score(self, threshold: float | Literal["auto"] | None) -> float | None:
         """Return a threshold as a number; `auto` is the one that the `calibrate` step knows."""
         if threshold != "auto":
+            if not isinstance(threshold, Real | None):
+                raise ConfigError(f"threshold must be a number or 'auto', got {threshold!r}")
             return None if threshold is None else float(threshold)
         thresholds = [step.f1_threshold for step in self.steps if isinstance(step, Calibrate)]
         if not thresholds:

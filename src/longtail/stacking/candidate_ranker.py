@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,7 @@ from longtail.stacking.features import (
     text_lengths,
 )
 from longtail.stacking.folds import folds_of
+from longtail.stacking.held_out import HeldOutFigures, HeldOutLists
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
 from longtail.structure import Structure
@@ -43,6 +45,15 @@ _N_CALIBRATED = 20
 """How many labels of each text the calibration is fitted to."""
 _TIE_BREAK = 1e-3
 """How much the mean logit of the members counts beside the ranker's log odds."""
+
+
+class Learned(NamedTuple):
+    """What is learned from the members' lists of texts that they have not seen."""
+
+    ranker: CandidateRanker
+    calibration: Calibrate
+    held_out: HeldOutLists
+    figures: HeldOutFigures
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +74,8 @@ class CandidateRanker:
         *,
         seed: int,
         run: Run,
-    ) -> tuple[CandidateRanker, Calibrate]:
-        """Train on the members' lists of texts `rows` of a split; return the ranker and the calibration of its scores.
+    ) -> Learned:
+        """Train on the members' lists of texts `rows` of a split; return the ranker, and the lists it has of them.
 
         Each member must have been trained without the fold of the text; `folds` (n_texts,) are those of the split.
         """
@@ -94,10 +105,12 @@ class CandidateRanker:
                 scores = _probabilities(ranker, in_fold.features, len(lists), run)
                 unseen.append(candidates.top_k(scores, _N_CALIBRATED))
                 order.append(texts)
-        calibration = fit_calibration(TopK.stack(unseen), labels.take(np.concatenate(order)))
+        in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        return cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run)), calibration
+        whole = cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run))
+        held_out = HeldOutLists(rows, in_order, lists)
+        return Learned(whole, fit_calibration(in_order, labels), held_out, HeldOutFigures.of(held_out, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""

@@ -114,7 +114,16 @@ class Trainer:
         longest = min(max_width, int(tokens.lengths().max()))
         width = step_width(longest, self.compiled)
         packed = self.network.encoder.packs(self.device, self.autocast)
-        plan = BatchPlan(tokens, labels, options.batch_size, self.seed, pad_id, width, max_width, packed)
+        plan = BatchPlan(
+            tokens,
+            labels,
+            options.batch_size,
+            seed=self.seed,
+            pad_id=pad_id,
+            step_width=width,
+            max_width=max_width,
+            packed=packed,
+        )
         n_steps = options.n_steps or max(1, math.ceil(options.epochs * len(tokens) / plan.size))
         stop = max(1, n_steps - round(options.epochs_left_out * len(tokens) / plan.size))
         validate_every = math.ceil(stop / (options.validations or max(1, round(options.epochs)))) if validate else 0
@@ -301,9 +310,15 @@ class Trainer:
             raise LongtailError("all processes must find the same checkpoint; give them one work folder")
 
     def _kept(self) -> Kept:
-        scaler = self.accelerator.scaler
-        norms = self.clipper.recent
-        return Kept(self.network, self.optimizer, self.averager, scaler, self.at, self.best_weights, norms)
+        return Kept(
+            self.network,
+            self.optimizer,
+            self.averager,
+            scaler=self.accelerator.scaler,
+            at=self.at,
+            best_weights=self.best_weights,
+            recent_norms=self.clipper.recent,
+        )
 
 
 def step_width(longest: int, compiled: bool) -> int:
