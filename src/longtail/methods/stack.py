@@ -20,7 +20,6 @@ from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 from longtail.data.dataset import Split
 from longtail.explain.attribution import Attribution, of_members
 from longtail.explain.words import TextWords
-from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
 from longtail.methods.members import MethodOfMethods
@@ -29,7 +28,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
-from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
+from longtail.stacking.folds import folds_of, lists_of_unseen, n_asked_folds, texts_of_folds
 from longtail.stacking.held_out import HeldOutFigures
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.shares import member_shares
@@ -110,14 +109,14 @@ class Stack(MethodOfMethods):
         options: StackOptions = self.options
         folds = folds_of(split, options.n_folds, options.seed)
         rows = texts_of_folds(folds, options.n_ranked_folds, options.max_ranked_texts, options.seed)
+        runs = self._runs(run)
+        askers = [self._asker(number, split, texts) for number in range(len(runs))]
         lists = [
-            lists_of_unseen(self._asker(number, split, texts), folds, rows, options.list_length, within)
-            for number, within in enumerate(self._runs(run))
+            lists_of_unseen(ask, folds, rows, options.list_length, its) for ask, its in zip(askers, runs, strict=True)
         ]
         learned = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
         self.ranker_, self.calibration_, self.held_out_, self.figures_ = learned
-        untrained = zip(self._untrained(), self._runs(run), strict=True)
-        self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
+        self.members_ = [one._fit_split(split, texts, its) for one, its in zip(self._untrained(), runs, strict=True)]
 
     def _asker(self, number: int, split: Split, texts: TextReadings) -> Callable[..., TopK]:
         """Return what trains a member on some texts of a split and asks it about others."""
@@ -141,9 +140,6 @@ class Stack(MethodOfMethods):
         names = [member.method for member in self.options.members]
         return of_members(names, shares, self._explained(texts, words, label, run), words)
 
-    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
-        return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
-
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), self.calibration_)
 
@@ -154,9 +150,8 @@ class Stack(MethodOfMethods):
             member._write(writer.within(f"member-{number}"))
 
     def _open(self, folder: Folder) -> None:
-        self.members_ = [
-            type(member).open(folder.within(f"member-{number}")) for number, member in enumerate(self._untrained())
-        ]
+        untrained = enumerate(self._untrained())
+        self.members_ = [type(member).open(folder.within(f"member-{number}")) for number, member in untrained]
         self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
         self.figures_ = HeldOutFigures(**folder.manifest.get("figures", {}))
 
@@ -181,7 +176,9 @@ class Stack(MethodOfMethods):
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes: every member, once for use and once for each fold."""
         total = ResourceEstimate(0, 0, "")
-        n_trainings = 1 + self.options.n_ranked_folds * (1 - 1 / self.options.n_folds)
+        options: StackOptions = self.options
+        n_asked = n_asked_folds(len(split), options.n_folds, options.n_ranked_folds, options.max_ranked_texts)
+        n_trainings = 1 + n_asked * (1 - 1 / options.n_folds)
         for member in self._untrained():
             estimate = member.estimate_resources(split, measure, threads)
             seconds = None if estimate.seconds is None else estimate.seconds * n_trainings

@@ -7,6 +7,7 @@ folds, train-and-ask        ->  TopK: lists of some texts, each by a model that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,11 @@ def texts_of_folds(folds: Rows64, n_folds: int, most: int, seed: int) -> Rows64:
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def n_asked_folds(n_texts: int, n_folds: int, most_folds: int, most_texts: int) -> int:
+    """Return of how many folds about `texts_of_folds` takes texts, if `n_texts` are split into `n_folds`."""
+    return min(most_folds, max(1, ceil(most_texts * n_folds / max(n_texts, 1))))
 
 
 def lists_of_unseen(
