@@ -105,6 +105,7 @@ def is_method(file: Path) -> bool:
     shared = {
         "__init__",
         "base",
+        "calibrated",
         "estimator",
         "explaining",
         "label_space",
@@ -140,7 +141,10 @@ def test_the_layers_name_what_exists() -> None:
 def test_methods_do_not_import_each_other() -> None:
     methods = [file for file in FILES if is_method(file)]
     assert methods
-    allowed = {"longtail.methods", *(f"longtail.methods.{name}" for name in ("base", "keywords", "members", "network"))}
+    allowed = {
+        "longtail.methods",
+        *(f"longtail.methods.{name}" for name in ("base", "calibrated", "keywords", "members", "network")),
+    }
     faults = [
         f"{file} imports {name}"
         for file in methods

@@ -9,10 +9,16 @@ It is a list of lists, so everything that works with lists works with it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, SupportsIndex, overload
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from longtail.errors import MissingExtraError
 from longtail.notebook import SHOWN_ROWS, html_table, shorten
+
+Route: TypeAlias = Literal["automatic", "review", "hard"]
+"""Who should look at a text: nobody, somebody, or somebody who knows more than the list."""
+AUTOMATIC, HARD = 0.8, 0.4
+"""Texts with at least this predicted recall are automatic; texts with less than this one are hard."""
 
 
 class Suggestion(NamedTuple):
@@ -28,9 +34,26 @@ class Predictions(list[list[Suggestion]]):
 
     For example:
 
-        predictions[0]               the labels of the first text: Suggestion(id, name, score), ...
-        predictions.to_pandas()      one row per suggestion
+        predictions[0]                    the labels of the first text: Suggestion(id, name, score), ...
+        predictions.predicted_recall[0]   the share of the text's labels that are expected to be among them
+        predictions.routes[0]             "automatic", "review" or "hard", by the predicted recall
+        predictions.to_pandas()           one row per suggestion
+
+    Predicted recall and routes are None where a model's scores are not calibrated.
     """
+
+    predicted_recall: list[float] | None
+
+    def __init__(self, rows: Iterable[list[Suggestion]] = (), predicted_recall: list[float] | None = None) -> None:
+        super().__init__(rows)
+        self.predicted_recall = predicted_recall
+
+    @property
+    def routes(self) -> list[Route] | None:
+        """Who should look at each text."""
+        if self.predicted_recall is None:
+            return None
+        return ["automatic" if r >= AUTOMATIC else "review" if r >= HARD else "hard" for r in self.predicted_recall]
 
     @overload
     def __getitem__(self, rows: SupportsIndex) -> list[Suggestion]: ...
@@ -38,12 +61,16 @@ class Predictions(list[list[Suggestion]]):
     def __getitem__(self, rows: slice) -> Predictions: ...
     def __getitem__(self, rows: SupportsIndex | slice) -> list[Suggestion] | Predictions:
         picked = super().__getitem__(rows)
-        return Predictions(picked) if isinstance(rows, slice) else picked  # type: ignore[arg-type, return-value]
+        if not isinstance(rows, slice):
+            return picked  # type: ignore[return-value]
+        recall = None if self.predicted_recall is None else self.predicted_recall[rows]
+        return Predictions(picked, recall)  # type: ignore[arg-type]
 
     def to_arrow(self) -> Any:
         """Return an Arrow table with one row per suggestion.
 
-        Its columns are row (of the text, from 0), rank (from 1), id, name and score.
+        Its columns are row (of the text, from 0), rank (from 1), id, name and score; then predicted_recall and route of
+        the text, if scores are calibrated.
         """
         import pyarrow as pa
 
@@ -51,7 +78,14 @@ class Predictions(list[list[Suggestion]]):
         kinds = {"row": pa.int64(), "rank": pa.int64(), "id": pa.string(), "name": pa.string(), "score": pa.float64()}
         columns = zip(*flat, strict=True) if flat else ([] for _ in kinds)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
-        return pa.table(dict(zip(kinds, arrays, strict=True)))
+        table = pa.table(dict(zip(kinds, arrays, strict=True)))
+        if self.predicted_recall is None:
+            return table
+        of_texts = {"predicted_recall": pa.array(self.predicted_recall, pa.float64())}
+        of_texts |= {"route": pa.array(self.routes, pa.string())}
+        for name, column in of_texts.items():
+            table = table.append_column(name, column.take(table["row"]))
+        return table
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame with the columns of `to_arrow`."""

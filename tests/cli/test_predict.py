@@ -261,3 +261,32 @@ def test_json_lines_of_predictions_hold_no_escapes(longtail: Callable[..., Any],
     assert not {c for c in ran.out if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)}
     assert ran.lines[0]["labels"][0]["name"] == EVIL
     assert ran.lines[0]["text"] == f"word1 {EVIL}"
+
+
+def test_calibrated_models_tell_what_share_of_the_labels_they_expect_to_have_found(
+    longtail: Run, calibrated: Path, model: Path, tmp_path: Path
+) -> None:
+    words = ["-t", words_of(6), "-t", "unknown", "-k", 3]
+    told = load_model(calibrated).predict([words_of(6), "unknown"], 3)
+    lines = longtail("predict", calibrated, *words).lines
+    assert [line["route"] for line in lines] == told.routes
+    assert [line["predicted_recall"] for line in lines] == pytest.approx(told.predicted_recall, abs=1e-6)
+    longtail("predict", calibrated, *words, "--out", tmp_path / "x.csv")
+    frame = pd.read_csv(tmp_path / "x.csv")
+    assert list(frame.columns)[-2:] == ["predicted_recall", "route"]
+    assert frame["route"].to_list()[0] == lines[0]["route"]
+    assert "route" not in longtail("predict", model, *words).lines[0]
+
+
+def test_label_sets_are_asked_for_by_flags(longtail: Run, calibrated: Path, model: Path) -> None:
+    words = ["-t", words_of(6)]
+    some = longtail("predict", calibrated, *words, "--min-recall", 0.5).lines[0]["labels"]
+    more = longtail("predict", calibrated, *words, "--min-recall", 0.8).lines[0]["labels"]
+    assert some == more[: len(some)]
+    refused = longtail("predict", calibrated, *words, "--min-precision", 0.9999)
+    assert refused.code == 2
+    assert "--min-precision can be 0." in refused.err
+    assert (
+        "--min-recall needs a model with calibrated scores"
+        in longtail("predict", model, *words, "--min-recall", 0.5).err
+    )

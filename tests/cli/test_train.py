@@ -238,3 +238,10 @@ def test_a_folder_with_files_of_others_is_named_before_anything_is_trained(
     assert "move them away or choose another place" in ran.err
     assert (tmp_path / "m" / "notes.md").read_text() == "mine"
     assert load_model(tmp_path / "m").options.seed == 0
+
+
+def test_scores_are_calibrated_unless_asked_not_to(longtail: Run, tmp_path: Path) -> None:
+    for flags, calibrated in (((), True), (("--no-calibrate",), False)):
+        ran = longtail("train", "debtags-sample", "--method", "knn", "--out", tmp_path / "m", *flags)
+        assert ran.code == 0
+        assert (load_model(tmp_path / "m").calibration is not None) == calibrated

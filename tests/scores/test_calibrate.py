@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from longtail.errors import ConfigError, DataError
 from longtail.scores.calibrate import Calibrate, are_right, best_f1_threshold, fit_calibration
 from longtail.scores.chain import Chain
+from longtail.scores.tail import Tail
 from longtail.types import LabelMatrix, TopK
 
 RNG = np.random.default_rng(0)
@@ -53,12 +54,27 @@ def test_the_threshold_is_the_best_of_all(pairs: list[tuple[int, bool]], n_misse
     assert f1(best) == pytest.approx(max(map(f1, scores)))
 
 
+def test_labels_of_one_probability_keep_the_order_of_their_scores() -> None:
+    flat = TopK(np.zeros((400, 1), np.int32), np.linspace(0, 1, 400, dtype=np.float32)[:, None])
+    step = fit_calibration(flat, LabelMatrix.from_lists([[row % 2] for row in range(400)], 2))
+    probabilities = step.probability(np.linspace(0, 1, 300, dtype=np.float32))
+    assert (np.diff(probabilities[5:-5]) > 0).all()
+    assert np.ptp(probabilities[5:-5]) < 0.15
+
+
 def test_a_chain_knows_its_threshold_only_where_it_is_calibrated() -> None:
     step = Calibrate(scores=(0.0, 1.0), probabilities=(0.1, 0.9), f1_threshold=0.4)
-    assert Chain((step,)).with_call(threshold="auto").steps[-1].plain()["threshold"] == 0.4
+    assert Chain((step,)).lowest_score("auto") == 0.4
     assert Chain.of(Chain((step,)).plain()).steps == (step,)
     with pytest.raises(ConfigError, match="calibrated scores"):
-        Chain(()).with_call(threshold="auto")
+        Chain(()).lowest_score("auto")
+
+
+def test_scores_that_are_weighted_in_another_way_than_in_training_are_not_calibrated() -> None:
+    step = Calibrate(scores=(0.0, 1.0), probabilities=(0.1, 0.9), f1_threshold=0.4)
+    chain = Chain((Tail(tail_weight=0.5), step))
+    assert chain.with_call(tail_weight=0.5).calibration == step
+    assert chain.with_call(tail_weight=1.0).calibration is None
 
 
 def test_calibration_needs_suggestions() -> None:

@@ -11,6 +11,7 @@ from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError
 from longtail.labels.model_labels import ModelLabels
 from longtail.propensity import Propensity
+from longtail.scores.call import Call
 from longtail.scores.chain import Chain
 from longtail.scores.display import Display
 from longtail.scores.tail import Tail, favour_tail
@@ -37,7 +38,7 @@ def test_a_chain_is_plain_data_and_back() -> None:
     plain = json.loads(json.dumps(chain.plain()))
     assert [step["kind"] for step in plain] == ["tail", "display"]
     assert Chain.of(plain) == chain
-    every = chain.with_call(threshold=0.2, allow=["l1", "l2"], deny=["l2"])
+    every = chain.with_call(tail_weight=0.2, allow=["l1", "l2"], deny=["l2"])
     assert Chain.of(json.loads(json.dumps(every.plain()))) == every
     with pytest.raises(ConfigError, match="unknown score_step 'tale'; did you mean 'tail'"):
         Chain.of([{"kind": "tale"}])
@@ -45,9 +46,9 @@ def test_a_chain_is_plain_data_and_back() -> None:
 
 def test_a_call_leaves_the_chain_as_it_is() -> None:
     before = CHAIN.plain()
-    called = CHAIN.with_call(tail_weight=2, threshold=0, deny=["l3"])
+    called = CHAIN.with_call(tail_weight=2, deny=["l3"])
     assert CHAIN.plain() == before
-    assert [step.kind for step in called.steps] == ["filter", "tail", "display", "threshold"]
+    assert [step.kind for step in called.steps] == ["filter", "tail", "display"]
     assert CHAIN.with_call() == CHAIN
 
 
@@ -70,7 +71,7 @@ def test_weights_meet_the_scores_that_lists_are_ordered_by_and_the_threshold_tho
     assert weighted.labels.tolist() == expected.labels.tolist()
     assert (weighted.scores < expected.scores).all() or (weighted.scores != expected.scores).all()
     middle = float(weighted.scores[0, 1])
-    cut = CHAIN.with_call(tail_weight=1.0, threshold=middle).top_k(lists, 4, LABELS)
+    cut = Call(4, threshold=middle, tail_weight=1.0).answer(CHAIN, lists, LABELS).lists
     assert cut.labels[0].tolist() == [*weighted.labels[0, :2].tolist(), NO_LABEL, NO_LABEL]
     assert cut.scores[0, :2].tobytes() == weighted.scores[0, :2].tobytes()
     assert np.isneginf(cut.scores[0, 2:]).all()
@@ -109,4 +110,4 @@ def test_a_threshold_keeps_labels_that_score_exactly_as_much() -> None:
 )
 def test_what_cannot_be_asked_for_is_refused(call: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        CHAIN.with_call(**call)  # type: ignore[arg-type]
+        Call(**call).answer(CHAIN, lists, LABELS)  # type: ignore[arg-type]

@@ -51,6 +51,22 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
+MinPrecision = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
+        "calibrated scores.",
+        "SHARE",
+    ),
+]
+MinRecall = Annotated[
+    float | None,
+    option(
+        "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in the "
+        "mean. Needs calibrated scores.",
+        "SHARE",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
@@ -74,6 +90,8 @@ def predict(
     k: K = 5,
     out: PredictOut = None,
     threshold: Threshold = None,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
     keep: Keep = None,
     tail_weight: TailWeight = None,
     allow: Allow = None,
@@ -113,13 +131,15 @@ def predict(
         options = read_options(read_texts, {"text_column": text_column}, read)
         options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
         batches, total = _read(texts, columns, options, screen)
-    writer = nullcontext(None) if pretty else _writer(out, kept)
+    writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
             suggestions = tagger.predict(
                 batch,
                 k,
                 threshold=threshold_of(threshold),
+                min_precision=min_precision,
+                min_recall=min_recall,
                 tail_weight=tail_weight,
                 allow=allow or None,
                 deny=deny or None,
@@ -127,7 +147,8 @@ def predict(
             )
             if write is None:
                 for row, labels in enumerate(suggestions):
-                    show_suggestions(screen, batch["text"][row].as_py(), labels)
+                    route = "" if suggestions.routes is None else suggestions.routes[row]
+                    show_suggestions(screen, batch["text"][row].as_py(), labels, route)
             else:
                 write(batch, suggestions)
             if out is None:
@@ -174,15 +195,17 @@ def _is_same_file(texts: str, out: Path) -> bool:
     return False
 
 
-def _writer(out: Path | None, kept: Sequence[str]) -> AbstractContextManager[Write]:
+def _writer(out: Path | None, kept: Sequence[str], *, with_routes: bool) -> AbstractContextManager[Write]:
     """Open standard output, for JSON lines, or a file."""
     from longtail.data.predicted import json_lines, predictions_file
 
-    return nullcontext(json_lines(sys.stdout.buffer, kept)) if out is None else predictions_file(out, kept)
+    if out is None:
+        return nullcontext(json_lines(sys.stdout.buffer, kept))
+    return predictions_file(out, kept, with_routes=with_routes)
 
 
-def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> None:
-    """Show a text and its labels with a bar for each score."""
+def show_suggestions(screen: Screen, text: str, labels: list[Suggestion], route: str = "") -> None:
+    """Show a text, its route, and its labels with a bar for each score."""
     from rich.text import Text
 
     start = " ".join(text[:SHOWN_CHARACTERS].split())
@@ -195,4 +218,6 @@ def show_suggestions(screen: Screen, text: str, labels: list[Suggestion]) -> Non
         screen.console.print(line)
     if not labels:
         screen.console.print("  no label", style="dim")
+    if route:
+        screen.console.print(f"  route: {route}", style="dim")
     screen.console.print()

@@ -13,7 +13,7 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,11 @@ def _counts(table: NameTable, matches: NameMatches, labels: LabelMatrix) -> Coun
     }
 
 
+def _counts_of_others(counts: Counts, matches: NameMatches, labels: LabelMatrix, table: NameTable) -> Counts:
+    some = {**_counts(table, matches, labels), "texts": labels.texts_per_label()}
+    return {name: counts[name] - some[name] for name in some}
+
+
 def features(matches: NameMatches, table: NameTable, counts: Counts, n_texts: int) -> NDArray[np.float32]:
     """Return the features that all labels have."""
     stats, text = matches.stats, matches.texts()
@@ -166,8 +171,7 @@ class NameRanker:
         """
         rows = []
         for matches, labels in groups:
-            some = {**_counts(table, matches, labels), "texts": labels.texts_per_label()}
-            others = {name: counts[name] - some[name] for name in some}
+            others = _counts_of_others(counts, matches, labels, table)
             n_others = n_texts - labels.n_texts
             common = features(matches, table, others, n_others)
             of_labels = label_features(matches.labels, others, n_others)
@@ -179,6 +183,11 @@ class NameRanker:
         new = _logistic(common[known > 0], right[known > 0], weight[known > 0])
         both = np.concatenate([common[seen], of_labels[seen]], axis=1)
         return cls(_logistic(both, right[seen], weight[seen]), new, counts, n_texts)
+
+    def without(self, matches: NameMatches, labels: LabelMatrix, table: NameTable) -> NameRanker:
+        """Return the ranker with the counts of all training texts but these, given by their matches and labels."""
+        others = _counts_of_others(self.counts, matches, labels, table)
+        return replace(self, counts=others, n_texts=self.n_texts - labels.n_texts)
 
     def probabilities(self, matches: NameMatches, table: NameTable) -> NDArray[np.float32]:
         """Return how likely each match is right."""

@@ -11,11 +11,12 @@ shards, nor on where these are trained.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,15 @@ class SolverOptions(Options):
     """Passes over the texts, at most."""
     threshold: float = Field(0.1, ge=0)
     """Weights smaller than this are dropped after training."""
+
+    def for_share(self, share: float) -> Self:
+        """Return options with which a share of the texts gives margins as large as those of all texts.
+
+        Each label has fewer texts to pull at its weights, so costs are divided by the root of the share (measured in
+        docs/calibration.md).
+        """
+        costs = {name: getattr(self, name) / math.sqrt(share) for name in ("cost_positive", "cost_negative")}
+        return self.model_copy(update=costs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,6 +72,16 @@ class LinearTree:
         return rank_spans(work, len(texts), k, widest=_widest(self.layers, beams), run=run, most=most)
 
     @property
+    def index(self) -> LabelIndex:
+        """The clusters of the labels."""
+        parents = []
+        for layer in self.layers:
+            above = np.empty(len(layer.children), np.int32)
+            above[layer.children] = np.repeat(np.arange(layer.n_clusters), np.diff(layer.child_ptr))
+            parents.append(above)
+        return LabelIndex(tuple(parents))
+
+    @property
     def n_weights(self) -> int:
         """Weights of all layers."""
         return sum(layer.n_weights for layer in self.layers)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from longtail.data.dataset import Split
@@ -24,7 +26,7 @@ from longtail.nn.clustered import ClusteredTagger, load_index
 from longtail.nn.encoders.bilstm_states import StatesOptions
 from longtail.nn.heads.labelwise import LabelwiseOptions
 from longtail.nn.levels import Levels
-from longtail.nn.tagger import NetworkPlan
+from longtail.nn.tagger import NetworkPlan, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder
 from longtail.run.run import Run
@@ -84,6 +86,7 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
 
     options_class = AttentionXMLOptions
     precisions = ("auto", "fp32", "bf16")
+    keeps_texts_out = True
     text_options = ("encoder",)
 
     if TYPE_CHECKING:
@@ -93,6 +96,9 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
     def _plans(self) -> Iterable[NetworkPlan]:
         options: AttentionXMLOptions = self.options
         return [NetworkPlan(options.encoder, options.training, seed=seed) for seed in options.seeds]
+
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return rows_held_out(self._plans(), n_texts)
 
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)

@@ -21,7 +21,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -33,6 +32,7 @@ from longtail.data.dataset import LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
+from longtail.methods.calibrated import Calibrated
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
 from longtail.methods.explaining import Explaining
@@ -50,6 +50,7 @@ from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
 from longtail.run.run import Precision, Run
 from longtail.run.stages import FolderStages, claimed
+from longtail.scores.call import Answer, Call
 from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.scores.tail import Tail
@@ -70,9 +71,12 @@ class MethodOptions(Options):
     counts in PSP@k. 0 leaves scores as they are, 1 weighs as PSP@k does. Nothing is trained for it."""
     propensity: Propensity = Propensity()
     """Constants of the weight w, here and in the PSP@k and PSnDCG@k of `longtail evaluate`."""
+    calibrate: bool = True
+    """Make scores probabilities: a score of 0.8 is right 80 % of the time. Takes up to 30 % longer; networks are
+    trained without a twentieth of the texts (at most 2,000), which show how often their scores are right."""
 
 
-class Method(TextColumns, Estimator, Explaining, ABC):
+class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:
@@ -129,21 +133,24 @@ class Method(TextColumns, Estimator, Explaining, ABC):
         """Do what `fit` does; `texts` are those of the split, with what has been made of them so far."""
         self._use_params()
         self.check(split)
-        seen = with_seen_labels(split)
-        space = labels_of_model(split, vocabulary if vocabulary is not None else split.official)
+        kept = np.delete(np.arange(len(split)), self._kept_out(split))
+        trained, trained_texts = (split, texts) if len(kept) == len(split) else (split.take(kept), texts.take(kept))
+        seen = with_seen_labels(trained)
+        space = labels_of_model(trained, vocabulary if vocabulary is not None else split.official)
         key = {"options": self.options.plain(), "data": split.fingerprint, "longtail": version("longtail")}
         if self.sees_all_labels:
             n_labels = len(space.vocabulary)
-            seen = replace(split, labels=replace(split.labels, n_labels=n_labels), vocabulary=space.vocabulary)
+            seen = replace(trained, labels=replace(trained.labels, n_labels=n_labels), vocabulary=space.vocabulary)
             key["labels"] = hashlib.sha256("\n".join(space.vocabulary.ids).encode()).hexdigest()
         with claimed(work):
             run = run if work is None else replace(run, stages=FolderStages.open(work, key, resume))
-            self._fit(seen, texts, run)
+            self._fit(seen, trained_texts, run)
+            self.scored_labels_ = self._scored_labels(space)
+            labels = replace(space, scored=self.scored_labels_)
+            self.chain_ = self._calibrated_chain(split, texts, seen, labels, run)
         self.vocabulary_, self.train_counts_ = space.vocabulary, space.train_counts
-        self.scored_labels_ = self._scored_labels(space)
-        self.chain_ = Chain(self._score_steps())
         self.facts_: dict[str, Any] = {
-            "n_texts": len(split),
+            "n_texts": len(trained),
             "n_labels": int(np.count_nonzero(space.train_counts)),
             "n_labels_without_texts": int(np.count_nonzero(space.train_counts == 0)),
             "fingerprint": split.fingerprint,
@@ -156,6 +163,8 @@ class Method(TextColumns, Estimator, Explaining, ABC):
         k: int = 5,
         *,
         threshold: float | Literal["auto"] | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
@@ -166,26 +175,16 @@ class Method(TextColumns, Estimator, Explaining, ABC):
     ) -> TopK:
         """Return the best `k` labels of each text (or all), as positions in `vocabulary_`; short rows end in -1.
 
-        `threshold` leaves out labels that score less; `auto` is the best one for micro-F1, of a model whose scores are
-        calibrated. `tail_weight` moves rare labels up; by default as much as the
-        model's options say. Only labels of `allow` and none of `deny` are suggested: ids, names, or branches of the
-        hierarchy (`science/*`). `precision` is that of networks: fp32, as they were trained; bf16; int8 on a CPU;
-        auto. `run` says how the work is done; `threads` and `progress` are shorthands for its parts.
+        `threshold` leaves out labels that score less; `auto` is the best one for micro-F1. `min_precision` and
+        `min_recall` give sets of labels, as long as they must be, of which at least so many are right, or which have at
+        least so many of a text's labels. The last three need a model whose scores are calibrated.
+        `tail_weight` moves rare labels up; by default as much as the model's options say. Only labels of `allow` and
+        none of `deny` are suggested: ids, names, or branches of the hierarchy (`science/*`). `precision` is that of
+        networks: fp32, as they were trained; bf16; int8 on a CPU; auto. `run` says how the work is done; `threads` and
+        `progress` are shorthands for its parts.
         """
-        self._check_fitted()
-        if not isinstance(k, Integral) or k < 1:
-            raise ConfigError(f"k must be a whole number of at least 1, got {k!r}")
-        k = min(int(k), max(len(self.scored_labels_), 1))
-        chain = self.chain_.with_call(threshold=threshold, tail_weight=tail_weight, allow=allow, deny=deny)
-        readings = TextReadings.of(texts)
-        run = Run.of(run, threads, progress)
-        precision = self.check_precision(precision or (run.precision if run.precision != "auto" else self._precision))
-        run = replace(run, precision=precision)
-
-        def ask(n: int, rows: NDArray[np.int64] | None = None) -> TopK:
-            return self._in_vocabulary(self._top_k(readings if rows is None else readings.take(rows), n, run))
-
-        return chain.top_k(ask, k, self.labels)
+        call = Call(k, threshold, min_precision, min_recall, tail_weight, allow=allow, deny=deny)
+        return self._answer(texts, call, Run.of(run, threads, progress), precision).lists
 
     def predict(
         self,
@@ -193,6 +192,8 @@ class Method(TextColumns, Estimator, Explaining, ABC):
         k: int = 5,
         *,
         threshold: float | Literal["auto"] | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
@@ -201,20 +202,34 @@ class Method(TextColumns, Estimator, Explaining, ABC):
         threads: int | None = None,
         progress: Progress = SILENT,
     ) -> Predictions:
-        """Return up to `k` suggestions for each text, best first; the arguments are those of `top_k`."""
-        lists = self.top_k(
-            texts,
-            k,
-            threshold=threshold,
-            tail_weight=tail_weight,
-            allow=allow,
-            deny=deny,
-            precision=precision,
-            run=run,
-            threads=threads,
-            progress=progress,
-        )
-        return self.suggestions(lists)
+        """Return up to `k` suggestions for each text, best first; the arguments are those of `top_k`.
+
+        Models whose scores are calibrated also give the predicted recall of each list, and a route for each text.
+        """
+        call = Call(k, threshold, min_precision, min_recall, tail_weight, allow=allow, deny=deny)
+        answer = self._answer(texts, call, Run.of(run, threads, progress), precision, with_recall=True)
+        recall = None if answer.recall is None else answer.recall.tolist()
+        return Predictions(self.suggestions(answer.lists), recall)
+
+    def _answer(
+        self,
+        texts: Split | Texts | TextReadings,
+        call: Call,
+        run: Run,
+        precision: Precision | None,
+        *,
+        with_recall: bool = False,
+    ) -> Answer:
+        """Return the lists of a call, with their predicted recall if it is asked for and scores are calibrated."""
+        self._check_fitted()
+        readings = TextReadings.of(texts)
+        precision = self.check_precision(precision or (run.precision if run.precision != "auto" else self._precision))
+        run = replace(run, precision=precision)
+
+        def ask(n: int, rows: NDArray[np.int64] | None = None) -> TopK:
+            return self._in_vocabulary(self._top_k(readings if rows is None else readings.take(rows), n, run))
+
+        return call.answer(self.chain_, ask, self.labels, with_recall=with_recall)
 
     @property
     def precision(self) -> Precision:
@@ -281,7 +296,7 @@ class Method(TextColumns, Estimator, Explaining, ABC):
 
         A text takes at least a quarter of what it took in the larger sample, in case the smaller one was slowed down.
         """
-        new, n = self.from_options(self.options.plain()), len(split)
+        new, n = self._uncalibrated(), len(split)
         sizes = [
             min(n, _SAMPLE // 4),
             min(n, _SAMPLE // 4),
@@ -294,7 +309,7 @@ class Method(TextColumns, Estimator, Explaining, ABC):
             new.fit(sample, threads=threads)
             took.append(time.perf_counter() - start)
         of_a_text = max((took[2] - took[1]) / max(sizes[2] - sizes[1], 1), took[2] / sizes[2] / 4)
-        return took[2] + of_a_text * (n - sizes[2])
+        return self._seconds_of_training(took[2] + of_a_text * (n - sizes[2]))
 
     def describe(self) -> dict[str, Any]:
         """Return what `longtail info` shows beside the manifest."""

@@ -48,6 +48,7 @@ class APLCXLNetKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: TransformerKeywords | TransformerOptions
@@ -96,6 +97,7 @@ class AttentionXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -112,6 +114,7 @@ class AutoKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     budget: float | None
     leave_out: Sequence[str]
     encoder: str | None
@@ -167,6 +170,7 @@ class FastTextKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     loss: Literal["bce", "softmax"]
@@ -207,6 +211,7 @@ class KNNKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     power: float
 
 class LabelTableKeywords(TypedDict, total=False):
@@ -228,6 +233,7 @@ class LexicalKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     names: NameKeywords | NameOptions
     ranker_texts: int
 
@@ -235,6 +241,7 @@ class LightXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -254,6 +261,7 @@ class LinearKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -367,6 +375,7 @@ class StackKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     members: Sequence[StackMemberKeywords | StackMember]
     list_length: int
     n_folds: int
@@ -388,6 +397,7 @@ class TReaderXMLKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: ReaderKeywords | ReaderOptions | TransformerKeywords | TransformerOptions
@@ -515,6 +525,7 @@ class XBERTKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -534,6 +545,7 @@ class XMLCNNKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     loss: Literal["bce", "softmax"]
@@ -544,6 +556,7 @@ class XRTransformerKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     n_seeds: int
     ensemble: CombineKeywords | CombineOptions
     list_length: int
@@ -563,6 +576,7 @@ class XTKeywords(TypedDict, total=False):
     seed: int
     tail_weight: float
     propensity: PropensityKeywords | Propensity
+    calibrate: bool
     dropout: float
     training: TrainingKeywords | TrainingOptions
     encoder: BagKeywords | BagOptions

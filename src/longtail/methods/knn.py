@@ -20,12 +20,14 @@ from longtail.explain.explanation import Example
 from longtail.explain.words import TextWords
 from longtail.linear.resources import pool_bytes
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.methods.calibrated import MOST_ASKED, Unseen
 from longtail.neighbours import NO_TEXT, Neighbours, Search
 from longtail.neighbours.text_pool import TextPool, TextPoolOptions
 from longtail.neighbours.vote import vote
 from longtail.persist import Folder, FolderWriter
 from longtail.run.progress import SILENT, Progress
 from longtail.run.run import Run
+from longtail.scores.calibrate import LIST_LENGTH
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -78,6 +80,14 @@ class KNN(Method):
         pairs = (pair for pair in zip(near, cosines, strict=True) if pair[0] != NO_TEXT and label in labels[pair[0]])
         nearest = tuple(Example(text, cosine) for text, cosine in pairs)
         return replace(self._occlusion(words, label, run), nearest=nearest)
+
+    def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen:
+        """Return lists of training texts by the votes of all others."""
+        rows = np.sort(self._drawn(len(split))[:MOST_ASKED])
+        some, n = texts.take(rows), self.options.n_neighbours
+        spans = self.pool_.nearest(some.table, some.features, run, n=n + 1)
+        nearest = Neighbours(*(np.concatenate(arrays) for arrays in zip(*spans, strict=True)))
+        return Unseen(rows, vote(nearest.without(rows), self.pool_.labels, self.options.power, LIST_LENGTH))
 
     def neighbours(
         self,

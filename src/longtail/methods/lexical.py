@@ -16,8 +16,10 @@ from longtail.explain.words import TextWords
 from longtail.labels.name_matches import SPAN_TEXTS, NameMatches, NameOptions, NameTable
 from longtail.labels.name_ranker import NameRanker, count_matches
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.methods.calibrated import MOST_ASKED, Unseen
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.scores.calibrate import LIST_LENGTH
 from longtail.text.readings import TextReadings
 from longtail.topk import top_k_of_rows
 from longtail.types import TopK
@@ -74,6 +76,19 @@ class Lexical(Method):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         spans = range(0, max(len(texts), 1), SPAN_TEXTS)
         return TopK.stack([self._span(texts.table.slice(start, SPAN_TEXTS), k) for start in spans])
+
+    def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen:
+        """Return lists of training texts by counts of other texts: the names of a label do not count themselves."""
+        rows = np.sort(self._drawn(len(split))[:MOST_ASKED])
+        groups = np.array_split(rows, min(_GROUPS, len(rows)))
+        lists = []
+        for group in groups:
+            some = split.take(group)
+            matches = self.table_.match(some.texts)
+            ranker = self.ranker_.without(matches, some.labels, self.table_)
+            probabilities = ranker.probabilities(matches, self.table_)
+            lists.append(top_k_of_rows(matches.indptr, matches.labels, probabilities, LIST_LENGTH))
+        return Unseen(rows, TopK.stack(lists))
 
     def _span(self, texts: pa.Table, k: int) -> TopK:
         matches = self.table_.match(texts)

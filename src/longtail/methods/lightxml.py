@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from itertools import product
 from typing import TYPE_CHECKING, Self, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from longtail.data.dataset import Split
@@ -28,7 +30,7 @@ from longtail.nn.heads.shortlist import ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import estimate_network
 from longtail.nn.staged import Negatives, Scoring
-from longtail.nn.tagger import NetworkPlan
+from longtail.nn.tagger import NetworkPlan, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation
 from longtail.persist import Folder
@@ -83,6 +85,7 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
 
     options_class = LightXMLOptions
     precisions = PRECISIONS
+    keeps_texts_out = True
     text_options = ("encoders",)
 
     if TYPE_CHECKING:
@@ -94,6 +97,9 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
         factors = options.rate_factors or (1.0,) * len(options.encoders)
         for (encoder, factor), seed in product(zip(options.encoders, factors, strict=True), options.seeds):
             yield NetworkPlan(encoder, options.training.with_rates(factor), options.dropout, seed)
+
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return rows_held_out(self._plans(), n_texts)
 
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)

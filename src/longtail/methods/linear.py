@@ -6,6 +6,7 @@ Parabel, Bonsai, DiSMEC and XR-Linear are settings of it (`longtail methods`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,7 +16,9 @@ from longtail.data.dataset import Split
 from longtail.explain.attribution import Attribution, mean_of
 from longtail.explain.terms import term_shares
 from longtail.explain.words import TextWords
+from longtail.kernels.rows import Rows
 from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
+from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.contributions import attribute_linear
@@ -27,10 +30,12 @@ from longtail.methods.base import METHODS, ResourceEstimate
 from longtail.methods.members import FeatureEnsemble, MemberOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
+from longtail.scores.calibrate import LIST_LENGTH
 from longtail.scores.display import Display
 from longtail.scores.step import ScoreStep
 from longtail.text.fields import TITLE_AND_TEXT, TfidfOptions
 from longtail.text.readings import TextReadings
+from longtail.types import LabelMatrix, TopK
 
 if TYPE_CHECKING:
     from longtail.methods.keywords import LinearKeywords
@@ -80,8 +85,7 @@ class Linear(FeatureEnsemble[TreeMember]):
         rows = texts.rows(self.features_, run)
         inputs = LabelInputs(rows, split, seed, run, Sources(self.features_.of_names))
         index = cluster_labels(inputs, vectors, options.tree)
-        matcher, ranker, search = options.matcher, options.ranker, options.search
-        tree = fit_tree(rows, split.labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
+        tree = self._fit_tree(rows, split.labels, index, seed, run)
         shares = ClusterShares.of(split.labels, index, vectors, seed)
         return TreeMember(tree, self.features_, options.search, shares=shares)
 
@@ -91,6 +95,22 @@ class Linear(FeatureEnsemble[TreeMember]):
         weight = self.options.search.cluster_weight
         trees = [attribute_linear(one.tree, row, shares, words, label, weight) for one in self.members_]
         return mean_of(trees, self.options.ensemble.weights)
+
+    def _fit_tree(
+        self, rows: Rows, labels: LabelMatrix, index: LabelIndex, seed: int, run: Run, *, share: float = 1.0
+    ) -> LinearTree:
+        """Train the classifiers of a tree on a share of the training texts."""
+        options: LinearOptions = self.options
+        matcher, ranker, search = options.matcher.for_share(share), options.ranker.for_share(share), options.search
+        return fit_tree(rows, labels, index, matcher=matcher, ranker=ranker, search=search, seed=seed, run=run)
+
+    def _ask_second_model(self, split: Split, texts: TextReadings, asked: TextReadings, share: float, run: Run) -> TopK:
+        """Train the classifiers again, of the same features and clusters, and return the lists of other texts."""
+        rows, members = texts.rows(self.features_, run), []
+        for member, (name, (_, seed)) in zip(self.members_, self._named_plans(), strict=True):
+            tree = self._fit_tree(rows, split.labels, member.tree.index, seed, run.within(name), share=share)
+            members.append(replace(member, tree=tree))
+        return self._combined(members, asked, LIST_LENGTH, run)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), Display(power=self.options.search.label_power))
@@ -111,9 +131,10 @@ class Linear(FeatureEnsemble[TreeMember]):
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""
         options: LinearOptions = self.options
-        new, n_members = self.from_options(options.plain()), len(list(self._plans()))
+        new, n_members = self._uncalibrated(), len(list(self._plans()))
         fit = (lambda part: new.fit(part, threads=threads)) if measure else None
-        return estimate_linear(split, options.features, options.ranker, n_members, tree=options.tree, fit=fit)
+        needs = estimate_linear(split, options.features, options.ranker, n_members, tree=options.tree, fit=fit)
+        return needs if needs.seconds is None else replace(needs, seconds=self._seconds_of_training(needs.seconds))
 
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of the members."""

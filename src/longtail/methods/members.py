@@ -9,7 +9,7 @@ A member is whatever ranks labels by itself: a tree, a network, or a whole metho
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
@@ -94,13 +94,17 @@ class EnsembleMethod(Method, Generic[M]):
         self.members_ = [self._fit_member(plan, split, texts, run.within(name)) for name, plan in self._named_plans()]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
-        if len(self.members_) == 1:
-            return self.members_[0].top_k(texts, k, run)
+        return self._combined(self.members_, texts, k, run)
+
+    def _combined(self, members: Sequence[M], texts: TextReadings, k: int, run: Run) -> TopK:
+        """Return the lists of these members as one."""
+        if len(members) == 1:
+            return members[0].top_k(texts, k, run)
         options: MemberOptions = self.options
         length = options.list_length
         while length < k:
             length *= 2
-        lists = [member.top_k(texts, length, run) for member in self.members_]
+        lists = [member.top_k(texts, length, run) for member in members]
         return combine_growing(lists, k, options.list_length, options.ensemble)
 
     def _save(self, writer: FolderWriter) -> None:
@@ -147,6 +151,15 @@ class MethodOfMethods(Method):
     def _lists(self, texts: TextReadings, length: int, run: Run) -> list[TopK]:
         """Return the lists of all members."""
         return [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
+
+    def _save_members(self, writer: FolderWriter) -> None:
+        """Write each member as a model inside the model."""
+        for number, member in enumerate(self.members_):
+            member._write(writer.within(f"member-{number}"))
+
+    def _open_members(self, folder: Folder, untrained: Sequence[Method]) -> None:
+        """Open what `_save_members` wrote; `untrained` are the members as the options say."""
+        self.members_ = [type(one).open(folder.within(f"member-{number}")) for number, one in enumerate(untrained)]
 
     def _explained(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> list[Explanation]:
         """Return why each member gives the one text of `texts` a label, or does not."""

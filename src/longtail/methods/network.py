@@ -21,7 +21,7 @@ from longtail.nn.heads.dense import DenseHeadOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
 from longtail.nn.resources import Advice, estimate_network
-from longtail.nn.tagger import MakeHead, MakeNetwork, NetworkPlan, Tagger
+from longtail.nn.tagger import MakeHead, MakeNetwork, NetworkPlan, Tagger, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
@@ -43,6 +43,7 @@ class NetworkMethod(Method):
     """One encoder, one head."""
 
     precisions = PRECISIONS
+    keeps_texts_out = True
     text_options = ("encoder",)
     advice: ClassVar[Advice] = Advice("encoder")
     """Which options make it smaller."""
@@ -78,6 +79,9 @@ class NetworkMethod(Method):
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         return self.tagger_.top_k(texts, k, run)
+
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return rows_held_out([self._plan], n_texts)
 
     def _save(self, writer: FolderWriter) -> None:
         self.tagger_.save(writer, "network")

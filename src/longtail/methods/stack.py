@@ -50,7 +50,7 @@ class StackMember(Options):
 
     def create(self, seed: int) -> Method:
         """Return the untrained method."""
-        return create_method(self.method, {"seed": seed}, self.options)
+        return create_method(self.method, {"seed": seed, "calibrate": False}, self.options)
 
 
 AnyMember = Annotated[StackMember, BeforeValidator(lambda m: {"method": m} if isinstance(m, str) else m)]
@@ -146,12 +146,10 @@ class Stack(MethodOfMethods):
     def _save(self, writer: FolderWriter) -> None:
         self.ranker_.save(writer)
         writer.manifest["figures"] = self.figures_._asdict()
-        for number, member in enumerate(self.members_):
-            member._write(writer.within(f"member-{number}"))
+        self._save_members(writer)
 
     def _open(self, folder: Folder) -> None:
-        untrained = enumerate(self._untrained())
-        self.members_ = [type(member).open(folder.within(f"member-{number}")) for number, member in untrained]
+        self._open_members(folder, self._untrained())
         self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
         self.figures_ = HeldOutFigures(**folder.manifest.get("figures", {}))
 

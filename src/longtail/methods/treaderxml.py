@@ -104,6 +104,9 @@ class TReaderXML(NetworkMethod):
         scope = self.teacher_.scope(texts.table, texts.features, run) if self.teacher_ else None
         return self.tagger_.top_k(texts, k, run, scope=scope)
 
+    def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
+        return np.empty(0, np.int64)  # their labels are in the pool that neighbours come from
+
     @property
     def _encoder(self) -> ReaderOptions | TransformerOptions:
         """Return the encoder's options; without a teacher, it has no part that reads scopes."""

@@ -82,6 +82,7 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
 
     options_class = XBERTOptions
     precisions = PRECISIONS
+    keeps_texts_out = True
     text_options = ("features", "recalls")
 
     if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
         networks, width = estimate_recall(
             split, recalls, matcher, tree, n_times=n_times, measure=measure, threads=threads
         )
-        quick = self.from_options(options.plain() | {"recalls": [{"kind": "linear"}] * len(options.recalls)})
+        quick = self.from_options(
+            options.plain() | {"recalls": [{"kind": "linear"}] * len(options.recalls), "calibrate": False}
+        )
         fit = (lambda part: quick.fit(part, threads=threads)) if measure else None
         n_members, width = n_times * len(options.recalls), width if options.embedding_weight else 0
         return networks.then(

@@ -78,6 +78,7 @@ class XRTransformer(FeatureEnsemble[TreeMember]):
 
     options_class = XRTransformerOptions
     precisions = PRECISIONS
+    keeps_texts_out = True
     text_options = ("features", "encoders")
 
     if TYPE_CHECKING:

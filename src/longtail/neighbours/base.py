@@ -28,6 +28,13 @@ class Neighbours(NamedTuple):
         """Return empty places, to be filled."""
         return cls(np.full((n, k), NO_TEXT, np.int32), np.full((n, k), -np.inf, np.float32))
 
+    def without(self, texts: NDArray[np.int64]) -> Neighbours:
+        """Return one neighbour less of each: the text of the pool that is given for it (n,), or else the last one."""
+        kept = self.texts != texts[:, None]
+        kept[kept.all(axis=1), -1] = False
+        shape = (len(kept), kept.shape[1] - 1)
+        return Neighbours(self.texts[kept].reshape(shape), self.cosines[kept].reshape(shape))
+
 
 class Blocks(NamedTuple):
     """How many points are compared at once with how many texts of the pool."""

@@ -11,8 +11,9 @@ of the encoder and all weights: a saved model needs no hub.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,12 @@ def split_rows(n_texts: int, training: TrainingOptions, seed: int) -> tuple[NDAr
     drawn = np.random.default_rng([seed, 2]).permutation(n_texts)
     n_held = max(1, min(VALIDATION_TEXTS, int(n_texts * training.validation)))
     return np.sort(drawn[n_held:]), np.sort(drawn[:n_held])
+
+
+def rows_held_out(plans: Iterable[NetworkPlan], n_texts: int) -> NDArray[np.int64]:
+    """Return the texts that the networks of all these plans hold out for validation, in ascending order."""
+    held = [split_rows(n_texts, plan.training, plan.seed)[1] for plan in plans]
+    return reduce(partial(np.intersect1d, assume_unique=True), held)
 
 
 def _train(trainer: Trainer, tokens: TokenRows, places: LabelMatrix) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Turn scores into probabilities: a score of 0.8 is right 80 % of the time.
 
 One curve for all labels is fitted by isotonic regression to the best labels of texts that the model has not seen. The
-curve rises, so the order of a list stays as it is.
+curve rises, so the order of a list stays as it is; labels that get the same probability keep the order of their scores.
 
     scores of unseen texts, which of them were right  ->  Calibrate: a step of the chain
 """
@@ -12,13 +12,20 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
 
 from longtail.errors import DataError
 from longtail.labels.model_labels import ModelLabels
+from longtail.scores.expected_recall import ExpectedRecall
+from longtail.scores.label_sets import LabelSets
+from longtail.scores.rising import rising_curve
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
-_MOST_KNOTS = 200
+LIST_LENGTH = 50
+"""Length of the lists that a calibration is fitted to; label sets are at most as long."""
+_N_FITTED = 5
+"""How many labels of each text the curve is fitted to; further down, the same score is less often right."""
 
 
 @STEPS.register("calibrate")
@@ -32,6 +39,12 @@ class Calibrate(ScoreStep):
     """The probability at each of `scores`, ascending."""
     f1_threshold: float
     """The probability from which labels must be kept for the best micro-F1 (`threshold="auto"`)."""
+    sets: LabelSets = Field(default_factory=LabelSets)
+    """Thresholds of label sets with controlled precision or recall."""
+    recall: ExpectedRecall = Field(default_factory=ExpectedRecall)
+    """How many labels of a text a list is expected to have."""
+    n_texts: PositiveInt = 1
+    """Number of texts that it was fitted to."""
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists with probabilities, in the same order."""
@@ -50,18 +63,20 @@ def fit_calibration(lists: TopK, labels: LabelMatrix) -> Calibrate:
         lists: What a model suggests for texts that it has not seen.
         labels: The labels of these texts; those that are not in the lists count as missed for the threshold.
     """
-    from sklearn.isotonic import IsotonicRegression
-
-    filled = lists.labels != NO_LABEL
-    scores, right = lists.scores[filled].astype(np.float64), are_right(lists, labels)[filled]
-    if not len(scores):
+    filled, right = lists.labels != NO_LABEL, are_right(lists, labels)
+    if not filled.any():
         raise DataError("calibration needs texts with suggested labels, got none")
-    # A wrong label at the top and a right one at the bottom: a few texts make nothing certain.
-    ends = [scores.max(), scores.min()]
-    curve = IsotonicRegression(y_min=0, y_max=1).fit(np.append(scores, ends), np.append(right, [False, True]))
-    knots, values = _thinned(curve.X_thresholds_, curve.y_thresholds_)
-    threshold = best_f1_threshold(np.interp(scores, knots, values), right, len(labels.indices))
-    return Calibrate(scores=tuple(knots.tolist()), probabilities=tuple(values.tolist()), f1_threshold=threshold)
+    first = filled & (np.arange(lists.k) < _N_FITTED)
+    knots, values = rising_curve(lists.scores[first].astype(np.float64), right[first].astype(np.float64))
+    probabilities = np.where(filled, np.interp(np.where(filled, lists.scores, 0), knots, values), -np.inf)
+    return Calibrate(
+        scores=tuple(knots.tolist()),
+        probabilities=tuple(values.tolist()),
+        f1_threshold=best_f1_threshold(probabilities[filled], right[filled], len(labels.indices)),
+        sets=LabelSets.fit(probabilities, right, labels.labels_per_text()),
+        recall=ExpectedRecall.fit(probabilities, right, labels.labels_per_text()),
+        n_texts=len(lists),
+    )
 
 
 def are_right(lists: TopK, labels: LabelMatrix) -> NDArray[np.bool_]:
@@ -80,11 +95,3 @@ def best_f1_threshold(probabilities: NDArray[np.float64], right: NDArray[np.bool
     ordered = probabilities[order]
     last_of_its_value = np.append(ordered[1:] < ordered[:-1], True)
     return float(ordered[np.argmax(np.where(last_of_its_value, f1, -1))])
-
-
-def _thinned(
-    knots: NDArray[np.float64], values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return at most `_MOST_KNOTS` points of a curve, evenly taken."""
-    places = np.unique(np.linspace(0, len(knots) - 1, min(len(knots), _MOST_KNOTS)).round().astype(np.int64))
-    return knots[places], values[places]

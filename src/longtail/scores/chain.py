@@ -2,8 +2,8 @@
 
     texts  ->  method  ->  TopK (n_texts, n)  ->  step  ->  ...  ->  step  ->  TopK (n_texts, k)
 
-A chain is saved with its model as plain data. What a call asks for (`tail_weight`, `threshold`, `allow`, `deny`) makes
-a new chain for that call; the model's own chain never changes.
+A chain is saved with its model as plain data. What a call asks for (`tail_weight`, `allow`, `deny`) makes a new chain
+for that call; the model's own chain never changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -44,48 +43,69 @@ class Chain:
     def with_call(
         self,
         *,
-        threshold: float | Literal["auto"] | None = None,
         tail_weight: float | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
     ) -> Chain:
         """Return this chain with what one call asks for.
 
-        `tail_weight` replaces the weight of the `tail` step, filters come before all steps, a threshold after them;
-        `auto` is the threshold that the `calibrate` step knows.
+        `tail_weight` replaces the weight of the `tail` step; scores that are weighted in another way than in training
+        are not calibrated. Filters come before all steps.
         """
         steps = self.steps
         if tail_weight is not None:
             steps = tuple(_weighted(step, tail_weight) for step in steps)
+            if steps != self.steps:
+                steps = tuple(step for step in steps if not isinstance(step, Calibrate))
         if allow is not None or deny is not None:
             denied = _entries("deny", deny) or ()
             steps = (Filter.of({"allow": _entries("allow", allow), "deny": denied}), *steps)
-        if threshold is not None:
-            steps = (*steps, Threshold.of({"threshold": self.lowest_score(threshold)}))
         return Chain(steps)
+
+    @property
+    def calibration(self) -> Calibrate | None:
+        """The step that makes scores probabilities, if there is one."""
+        steps = [step for step in self.steps if isinstance(step, Calibrate)]
+        return steps[-1] if steps else None
 
     def lowest_score(self, threshold: float | Literal["auto"] | None) -> float | None:
         """Return a threshold as a number; `auto` is the one that the `calibrate` step knows."""
         if threshold != "auto":
-            if not isinstance(threshold, Real | None):
-                raise ConfigError(f"threshold must be a number or 'auto', got {threshold!r}")
-            return None if threshold is None else float(threshold)
-        thresholds = [step.f1_threshold for step in self.steps if isinstance(step, Calibrate)]
-        if not thresholds:
-            raise ConfigError("threshold 'auto' needs a model with calibrated scores, got one without; give a number")
-        return thresholds[-1]
+            return None if threshold is None else Threshold.of({"threshold": threshold}).threshold
+        return self.calibrated("threshold 'auto'", "give a number").f1_threshold
+
+    def calibrated(self, what: str, instead: str) -> Calibrate:
+        """Return the `calibrate` step, or raise: `what` needs it."""
+        if self.calibration is None:
+            raise ConfigError(
+                f"{what} needs a model with calibrated scores, got one without; {instead}, or train it with calibrate "
+                "on and enough texts"
+            )
+        return self.calibration
+
+    def n_candidates(self, k: int) -> int:
+        """Return how many labels per text the first step must be given so that the last one can return `k`."""
+        return self._lengths(k)[0]
+
+    def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
+        """Return what the steps make of lists that are as long as `n_candidates(k)` says."""
+        for step, length in zip(self.steps, self._lengths(k)[1:], strict=True):
+            lists = step.apply(lists, length, labels)
+        return lists
 
     def top_k(self, ask: Ask, k: int, labels: ModelLabels) -> TopK:
         """Return the best `k` labels of each text; `ask` gives the method's lists, in numbers of `labels`."""
+        n = self.n_candidates(k)
+        masks = [allowed for step in self.steps if (allowed := step.allowed(labels)) is not None]
+        lists = lists_of_allowed(ask, n, reduce(np.logical_and, masks), labels.scored) if masks else ask(n)
+        return self.apply(lists, k, labels)
+
+    def _lengths(self, k: int) -> list[int]:
+        """Return how many labels per text each step is given, and the last one returns."""
         lengths = [k]
         for step in reversed(self.steps):
             lengths.append(step.n_candidates(lengths[-1]))
-        n = lengths.pop()
-        masks = [allowed for step in self.steps if (allowed := step.allowed(labels)) is not None]
-        lists = lists_of_allowed(ask, n, reduce(np.logical_and, masks), labels.scored) if masks else ask(n)
-        for step in self.steps:
-            lists = step.apply(lists, lengths.pop(), labels)
-        return lists
+        return lengths[::-1]
 
 
 def _weighted(step: ScoreStep, tail_weight: float) -> ScoreStep:

@@ -21,7 +21,11 @@ class Threshold(ScoreStep):
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists with empty places (`NO_LABEL`, -inf) instead of labels below the threshold."""
-        lists = lists.first(k)
-        low = lists.scores < self.threshold
-        scores = np.where(low, np.float32(-np.inf), lists.scores)
-        return TopK(np.where(low, np.int32(NO_LABEL), lists.labels), scores)
+        return leave_out_low(lists.first(k), self.threshold)
+
+
+def leave_out_low(lists: TopK, threshold: float) -> TopK:
+    """Return the lists with empty places (`NO_LABEL`, -inf) instead of labels that score below a threshold."""
+    low = lists.scores < threshold
+    scores = np.where(low, np.float32(-np.inf), lists.scores)
+    return TopK(np.where(low, np.int32(NO_LABEL), lists.labels), scores)

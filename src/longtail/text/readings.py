@@ -69,6 +69,9 @@ class TextReadings:
 
     def rows(self, features: TextFeatures, run: Run) -> Rows:
         """Return the TF-IDF row of each text, (n_texts, n_features)."""
+        if self._taken_from is not None and features in self._taken_from[0]._results:
+            whole, numbers = self._taken_from
+            return self.once(features, lambda: Rows.of(whole.rows(features, run).matrix()[numbers]))
         return self.once(features, lambda: features.rows(self.table, self.features, run))
 
     def cut(self) -> NDArray[np.bool_]:

@@ -153,7 +153,8 @@ class _Search:
         work = None if self.folder is None else self.folder / f"trial-{number}"
         score, error = None, None
         try:
-            model = type(self.model).from_options(with_values(self.plain, values))
+            # The score looks at the order of labels only.
+            model = type(self.model).from_options({**with_values(self.plain, values), "calibrate": False})
             model.fit(self.train, run=self.run, work=work, resume=True)
             evaluation = evaluate_model(model, self.dev, MetricOptions(at=(5,)), run=replace(self.run, progress=SILENT))
             score = float(evaluation.metrics.values[METRIC])
