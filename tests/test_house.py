@@ -47,7 +47,7 @@ LAYERS = [
     {"stacking"},
     {"choice"},
     {"methods"},
-    {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
+    {"compare", "distilling", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
     {"serve"},
     {"review"},
     {"cli", "__main__"},

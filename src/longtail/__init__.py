@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from longtail.data.load import load_vocabulary as load_vocabulary
     from longtail.data.vocabulary import Vocabulary as Vocabulary
     from longtail.data.write import write_dataset as write_dataset
+    from longtail.distilling import Distilled as Distilled
+    from longtail.distilling import distil as distil
     from longtail.errors import ConfigError as ConfigError
     from longtail.errors import DataError as DataError
     from longtail.errors import LongtailError as LongtailError
@@ -77,6 +79,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DataError": "errors",
     "Dataset": "data.dataset",
+    "Distilled": "distilling",
     "Evaluation": "evaluation",
     "ExampleTexts": "explain.examples",
     "Explanation": "explain.explanation",
@@ -106,6 +109,7 @@ _HOMES = {
     "bundled_datasets": "data.load",
     "combine": "scores.combine",
     "create_method": "methods",
+    "distil": "distilling",
     "evaluate": "metrics",
     "evaluate_model": "evaluation",
     "examine": "data.doctor",

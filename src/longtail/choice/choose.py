@@ -191,7 +191,7 @@ class _Choosing:
         return cost
 
     def _measured(self, candidate: Candidate) -> Cost:
-        method = self.create(candidate.method, candidate.options)
+        method = self.create(candidate.method, {**candidate.options, "calibrate": False})  # as members are trained
         if self.wishes.clock.budget_s is None:
             return Cost.counted(method, self.split)
         length, is_network = self.defaults.list_length, candidate.is_network

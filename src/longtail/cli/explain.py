@@ -56,7 +56,7 @@ def explain(
         tagger = load_model(model, verify=verify or None)
     content = sys.stdin.read() if text == STDIN else text
     fields = dict.fromkeys(("text", *tagger.columns), content)
-    examples = None if data is None else _examples(tagger, data, screen)
+    examples = None if data is None else examples_of(tagger, data, screen)
     labels = label or [best.id for best in tagger.predict([fields], k, run=flags.run)[0]]
     if not labels:
         screen.warn("the model proposes no label for this text; name one with --label")
@@ -71,7 +71,7 @@ def explain(
         show_explanation(screen, one)
 
 
-def _examples(model: Method, data: str, screen: Screen) -> ExampleTexts:
+def examples_of(model: Method, data: str, screen: Screen) -> ExampleTexts:
     """Return the training texts of DATA, as the model was trained on them."""
     from longtail.evaluation import as_trained
     from longtail.explain import ExampleTexts

@@ -91,10 +91,6 @@ TailWeight = Annotated[
         "--tail-weight",
     ),
 ]
-Budget = Annotated[
-    str | None,
-    option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
-]
 Threshold = Annotated[
     str | None,
     option(
@@ -102,14 +98,6 @@ Threshold = Annotated[
     ),
 ]
 TrainSplit = Annotated[str, option("The part of the data to train on.", "NAME", "--split")]
-PrecisionName = Annotated[
-    str,
-    run_option(
-        "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
-        "NAME",
-        "--precision",
-    ),
-]
 Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
 Verify = Annotated[
     bool,
@@ -166,6 +154,29 @@ class NamedDataFlags(DataFlags):
 
 
 @dataclass(frozen=True)
+class ModelFlags:
+    """A trained model, and how it is opened."""
+
+    model: Model
+    precision: Annotated[
+        str,
+        run_option(
+            "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
+            "NAME",
+            "--precision",
+        ),
+    ] = "auto"
+    verify: Verify = False
+
+    def open(self, progress: Progress) -> Method:
+        """Return the model."""
+        from longtail.methods import load_model
+
+        with progress.step("open the model"):
+            return load_model(self.model, verify=self.verify or None, precision=cast(Any, self.precision))
+
+
+@dataclass(frozen=True)
 class MethodFlags:
     """A method and its options."""
 
@@ -174,15 +185,19 @@ class MethodFlags:
     settings: Settings = None
     fields: Fields = None
     seed: Annotated[int | None, option("The seed of everything random.", "N")] = None
+    budget: Annotated[
+        str | None,
+        option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
+    ] = None
 
     def create(self, **options: Any) -> Method:
         """Return the untrained method; further `options` that are not None win over the settings of the flags."""
         from longtail.methods import create_method
 
+        options["budget"] = self.budget
         settings = [f"{name}={value}" for name, value in options.items() if value is not None]
-        if options.get("budget") is not None and "budget" not in create_method(self.method).options_class.model_fields:
+        if self.budget is not None and "budget" not in create_method(self.method).options_class.model_fields:
             raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
-
         return create_method(
             self.method,
             config=self.config,

@@ -18,6 +18,7 @@ from longtail.cli import (
     compare,
     data,
     demo,
+    distil,
     evaluate,
     explain,
     plan,
@@ -48,6 +49,7 @@ app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("train")(train.train)
+app.command("distil")(distil.distil)
 app.command("predict")(predict.predict)
 app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("explain")(explain.explain)

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from longtail.cli.flags import (
-    Model,
-    PrecisionName,
+    ModelFlags,
     RunFlags,
     TailWeight,
     TextColumn,
     Threshold,
-    Verify,
     data_option,
     option,
     read_options,
@@ -83,7 +81,7 @@ Read = Annotated[
 
 @with_flags
 def predict(
-    model: Model,
+    model: ModelFlags,
     flags: RunFlags,
     texts: TextsFile = STDIN,
     text: GivenTexts = None,
@@ -99,12 +97,8 @@ def predict(
     format: TextFormatName = None,
     text_column: TextColumn = None,
     read: Read = None,
-    precision: PrecisionName = "auto",
-    verify: Verify = False,
 ) -> None:
     """Tag texts with a trained model."""
-    from longtail.methods import load_model
-
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
@@ -113,8 +107,7 @@ def predict(
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    tagger = model.open(screen.progress)
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")

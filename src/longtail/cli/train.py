@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
-    Budget,
     Force,
     MethodFlags,
     NamedDataFlags,
@@ -59,7 +58,6 @@ def train(
     hold_out: HoldOut = False,
     add: Add = None,
     tail_weight: TailWeight = None,
-    budget: Budget = None,
     no_calibrate: NoCalibrate = False,
     resume: Resume = False,
     force: Force = False,
@@ -77,7 +75,7 @@ def train(
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        model = method.create(tail_weight=tail_weight, budget=budget, calibrate=False if no_calibrate else None)
+        model = method.create(tail_weight=tail_weight, calibrate="false" if no_calibrate else None)
     if add is None:
         dataset = data.load(model, screen.progress)
     else:

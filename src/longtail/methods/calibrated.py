@@ -25,7 +25,7 @@ from longtail.scores.calibrate import LIST_LENGTH, Calibrate, fit_calibration
 from longtail.scores.chain import Chain
 from longtail.scores.step import ScoreStep
 from longtail.text.readings import TextReadings
-from longtail.types import NO_LABEL, TopK
+from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 _FEWEST = 50
 """With fewer unseen texts nothing is calibrated."""
@@ -70,6 +70,10 @@ class Calibrated:
     def calibration(self) -> Calibrate | None:
         """The step that makes scores probabilities; None if the model is not calibrated."""
         return self.chain_.calibration
+
+    def calibrate(self, lists: TopK, labels: LabelMatrix) -> None:
+        """Calibrate a trained model by lists of texts that it has not seen, as `top_k` gives them, and their labels."""
+        self.chain_ = Chain((*self.chain_.steps, fit_calibration(lists, labels)))
 
     def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
         """Return which of the texts of `_fit` it does not learn from, but chooses weights by."""

@@ -29,7 +29,7 @@ from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
 from longtail.stacking.folds import folds_of, lists_of_unseen, n_asked_folds, texts_of_folds
-from longtail.stacking.held_out import HeldOutFigures
+from longtail.stacking.held_out import HeldOut
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.shares import member_shares
 from longtail.stacking.trees import TreesOptions
@@ -114,8 +114,8 @@ class Stack(MethodOfMethods):
         lists = [
             lists_of_unseen(ask, folds, rows, options.list_length, its) for ask, its in zip(askers, runs, strict=True)
         ]
-        learned = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
-        self.ranker_, self.calibration_, self.held_out_, self.figures_ = learned
+        ranked = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
+        self.ranker_, self.calibration_, self.held_out_ = ranked
         self.members_ = [one._fit_split(split, texts, its) for one, its in zip(self._untrained(), runs, strict=True)]
 
     def _asker(self, number: int, split: Split, texts: TextReadings) -> Callable[..., TopK]:
@@ -141,17 +141,17 @@ class Stack(MethodOfMethods):
         return of_members(names, shares, self._explained(texts, words, label, run), words)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
-        return (*super()._score_steps(), self.calibration_)
+        return (*super()._score_steps(), *([self.calibration_] if self.options.calibrate else []))
 
     def _save(self, writer: FolderWriter) -> None:
         self.ranker_.save(writer)
-        writer.manifest["figures"] = self.figures_._asdict()
+        self.held_out_.save(writer)
         self._save_members(writer)
 
     def _open(self, folder: Folder) -> None:
         self._open_members(folder, self._untrained())
         self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
-        self.figures_ = HeldOutFigures(**folder.manifest.get("figures", {}))
+        self.held_out_ = HeldOut.load(folder, int(self.facts_["n_texts"]), len(self.vocabulary_))
 
     def _untrained(self) -> list[Method]:
         return [member.create(self.options.seed) for member in self.options.members]
@@ -178,7 +178,6 @@ class Stack(MethodOfMethods):
         n_asked = n_asked_folds(len(split), options.n_folds, options.n_ranked_folds, options.max_ranked_texts)
         n_trainings = 1 + n_asked * (1 - 1 / options.n_folds)
         for member in self._untrained():
-            estimate = member.estimate_resources(split, measure, threads)
-            seconds = None if estimate.seconds is None else estimate.seconds * n_trainings
-            total = total.then(replace(estimate, seconds=seconds))
+            one = member.estimate_resources(split, measure, threads)
+            total = total.then(one if one.seconds is None else replace(one, seconds=one.seconds * n_trainings))
         return total

@@ -21,7 +21,7 @@ from longtail.data.dataset import Split
 from longtail.data.vocabulary import Vocabulary
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.scores.calibrate import Calibrate, fit_calibration
+from longtail.scores.calibrate import LIST_LENGTH, Calibrate, fit_calibration
 from longtail.stacking.candidates import Candidates
 from longtail.stacking.examples import CandidateExamples
 from longtail.stacking.features import (
@@ -33,7 +33,7 @@ from longtail.stacking.features import (
     text_lengths,
 )
 from longtail.stacking.folds import folds_of
-from longtail.stacking.held_out import HeldOutFigures, HeldOutLists
+from longtail.stacking.held_out import HeldOut
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
 from longtail.structure import Structure
@@ -41,8 +41,6 @@ from longtail.types import LabelMatrix, TopK
 
 _N_TRUSTED = 5
 """How many labels of a member's list count for how often it is right."""
-_N_CALIBRATED = 20
-"""How many labels of each text the calibration is fitted to."""
 _TIE_BREAK = 1e-3
 """How much the mean logit of the members counts beside the ranker's log odds."""
 
@@ -52,8 +50,7 @@ class Learned(NamedTuple):
 
     ranker: CandidateRanker
     calibration: Calibrate
-    held_out: HeldOutLists
-    figures: HeldOutFigures
+    held_out: HeldOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +100,13 @@ class CandidateRanker:
             ranker = fit_ranker(examples[1 - one], options, seed=seed, run=run)
             for texts, candidates, in_fold in groups:
                 scores = _probabilities(ranker, in_fold.features, len(lists), run)
-                unseen.append(candidates.top_k(scores, _N_CALIBRATED))
+                unseen.append(candidates.top_k(scores, LIST_LENGTH))
                 order.append(texts)
         in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
         whole = cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run))
-        held_out = HeldOutLists(rows, in_order, lists)
-        return Learned(whole, fit_calibration(in_order, labels), held_out, HeldOutFigures.of(held_out, labels))
+        return Learned(whole, fit_calibration(in_order, labels), HeldOut.of(rows, in_order, lists, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""
