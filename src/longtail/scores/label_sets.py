@@ -16,9 +16,11 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from longtail.errors import ConfigError
 from longtail.options import Options
+from longtail.scores.rising import check_curve
 
 _N_THRESHOLDS = 100
 _NORMAL_95 = 1.645
@@ -33,6 +35,11 @@ class LabelSets(Options):
     """Share of the kept labels that are right, at least."""
     recall: tuple[float, ...] = ()
     """Share of a text's labels that are kept, in the mean over texts, at least."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        check_curve(self.thresholds, self.precision, self.recall)
+        return self
 
     @classmethod
     def fit(cls, probabilities: NDArray[np.float64], right: NDArray[np.bool_], per_text: NDArray[np.int64]) -> Self:
