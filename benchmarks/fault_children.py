@@ -7,6 +7,7 @@ longtail is `refused`, anything else a `traceback`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import resource
@@ -21,6 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMIT_S = 10.0
+"""Of processor time: what else the machine does is no hang."""
+WAIT = 12
+"""A case may wait so many times as long as it may compute."""
 MEMORY_BYTES = 6 << 30
 """What a case may add to the memory of its parent."""
 FILE_EVENTS = {"open", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.scandir", "shutil.rmtree"}
@@ -40,9 +44,9 @@ def run_case(case: Callable[[], str], limit_s: float = LIMIT_S) -> Outcome:
     child = os.fork()
     if not child:
         os.close(read)
-        _be_child(case, write)
+        _be_child(case, write, limit_s)
     os.close(write)
-    reported, end = b"", time.monotonic() + limit_s
+    reported, end = b"", time.monotonic() + WAIT * limit_s
     while (left := end - time.monotonic()) > 0:
         if select.select([read], [], [], left)[0]:
             more = os.read(read, 1 << 16)
@@ -54,15 +58,17 @@ def run_case(case: Callable[[], str], limit_s: float = LIMIT_S) -> Outcome:
     os.close(read)
     status = os.waitpid(child, 0)[1]
     if left <= 0:
-        return Outcome("hang", f"over {limit_s:.0f} s")
+        return Outcome("hang", f"waited over {WAIT * limit_s:.0f} s")
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
+        if number == signal.SIGXCPU:
+            return Outcome("hang", f"over {limit_s:.0f} s")
         kind = "killed" if number in (signal.SIGKILL, signal.SIGALRM) else "crash"
         return Outcome(kind, signal.Signals(number).name)
     return Outcome(*json.loads(reported)) if reported else Outcome("crash", f"ended with {status} and said nothing")
 
 
-def _be_child(case: Callable[[], str], write: int) -> None:
+def _be_child(case: Callable[[], str], write: int, limit_s: float) -> None:
     from longtail.errors import LongtailError
 
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -71,6 +77,7 @@ def _be_child(case: Callable[[], str], write: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), math.ceil(limit_s) + 1))
     try:
         outcome = Outcome(case())
     except LongtailError as error:

@@ -32,6 +32,15 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "knn": ("knn", {}),
     "words": ("knn", {"points": {"kind": "words", "vectors": {"width": 16}}}),
     "fasttext": ("fasttext", {"training": {"epochs": 1.0}}),
+    "lexical": ("lexical", {}),
+    "stack": (
+        "stack",
+        {
+            "members": ["linear", {"method": "knn", "options": {"n_neighbours": 10}}],
+            "n_folds": 2,
+            "ranker": {"n_trees": 20, "min_leaf": 20},
+        },
+    ),
 }
 N_TEXTS, N_LABELS = 120, 30
 LARGE_ROWS, LARGE_FEATURES, LARGE_TERMS = 330_000, 100, 100_000
@@ -44,7 +53,9 @@ def split_of(n_texts: int = N_TEXTS) -> Split:
     texts = [
         " ".join(f"word{one}{'abc'[i % 3]} noise{draw.integers(50)}" for one in row for i in range(3)) for row in labels
     ]
-    return Split.of(texts, [[f"label{one:02}" for one in row] for row in labels])
+    ids = [f"label{one:02}" for one in range(N_LABELS)]
+    vocabulary = Vocabulary.of(ids, {id: f"word{one}a" for one, id in enumerate(ids)})
+    return Split.of(texts, [[ids[one] for one in row] for row in labels], vocabulary)
 
 
 class Models:

@@ -6,8 +6,9 @@
     stages          damage in the work folder of an unfinished training
     readers         CSV, JSON lines, Parquet, fastText, svmlight, XMC, PECOS, X-BERT, SKOS, names: bytes and words
 
-Each case is a forked process of its own (Linux). What must not be: a crash, a hang over 10 s, a traceback, a model that
-is lost, and other answers from files whose checksums were not made right. Results: results/faults.json and faults.md.
+Each case is a forked process of its own (Linux). What must not be: a crash, a hang over 10 s of processor time, a
+traceback, a model that is lost, and other answers from files whose checksums were not made right. Results:
+results/faults.json and faults.md. In slices: --slice 1/3, then --slice 2/3 and 3/3, which add theirs.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=600, help="begin no case later than this")
     parser.add_argument("--only", default="", help="groups whose names hold this")
+    parser.add_argument("--slice", default="1/1", help="2/3 is the second third of the cases, added to the first one's")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is not None:
@@ -69,8 +71,9 @@ def main() -> None:
         lines = [
             json.loads(line) for file in sorted(Path(place).glob("*.jsonl")) for line in file.read_bytes().splitlines()
         ]
-    run = describe_run(options.workers, minutes=round((time.monotonic() - start) / 60, 1), seed=options.seed)
-    write(summary(lines, run))
+    minutes = round((time.monotonic() - start) / 60, 1)
+    run = describe_run(options.workers, minutes=minutes, seed=options.seed, slice=options.slice)
+    write(summary(lines, run, {} if options.slice.startswith("1/") else earlier()))
     if any(ended):
         raise SystemExit(f"a worker ended with {ended}")
 
@@ -104,21 +107,31 @@ def work(options: argparse.Namespace) -> None:
         cases += [(name, drawn[name]) for name, n in n_each.items() for _ in range(n)]
         cases = [case for case in cases if options.only in case[0]]
         random.Random(options.seed).shuffle(cases)  # a run that is cut short has some of everything
-        for number, (name, case) in enumerate(cases):
+        part, n_parts = map(int, options.slice.split("/"))
+        for number, (name, case) in list(enumerate(cases))[part - 1 :: n_parts]:
             if time.monotonic() > end:
                 break
             outcome = case(random.Random(f"{options.seed}-{options.worker}-{number}"))
             print(json.dumps([name, *outcome]), flush=True)
 
 
-def summary(lines: list[list[str]], run: dict[str, Any]) -> dict[str, Any]:
-    """Count outcomes by group, and list each fault once."""
-    counts: dict[str, Counter[str]] = {}
+def earlier() -> dict[str, Any]:
+    """Return the results that slices before this one left."""
+    file = RESULTS.with_suffix(".json")
+    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return results
+
+
+def summary(lines: list[list[str]], run: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Count outcomes by group, and list each fault once; add those of slices `before` this one."""
+    counts = {name: Counter(of_group) for name, of_group in before.get("groups", {}).items()}
     for name, kind, _ in lines:
         counts.setdefault(name, Counter())[kind] += 1
-    faults = Counter((name, kind, detail) for name, kind, detail in lines if kind in FAULTS)
+    faults = Counter({(f["group"], f["kind"], f["detail"]): f["cases"] for f in before.get("faults", ())})
+    faults.update((name, kind, detail) for name, kind, detail in lines if kind in FAULTS)
     named = [{"group": n, "kind": k, "detail": d, "cases": times} for (n, k, d), times in faults.most_common()]
-    return {"run": run, "groups": {name: dict(of_group) for name, of_group in sorted(counts.items())}, "faults": named}
+    groups = {name: dict(of_group) for name, of_group in sorted(counts.items())}
+    return {"runs": [*before.get("runs", ()), run], "groups": groups, "faults": named}
 
 
 def write(results: dict[str, Any]) -> None:
@@ -129,11 +142,12 @@ def write(results: dict[str, Any]) -> None:
         for name, kinds in results["groups"].items()
     ]
     rows.append(["all", *(sum(row[at] for row in rows) for at in range(1, len(head)))])
-    run = results["run"]
+    runs = results["runs"]
+    minutes, last = sum(run["minutes"] for run in runs), runs[-1]
     text = [
         "# Faults",
         "",
-        f"`python benchmarks/faults.py`, {run['date']}, {run['minutes']} minutes, {run['machine']['system']}.",
+        f"`python benchmarks/faults.py`, {last['date']}, {minutes:.0f} minutes, {last['machine']['system']}.",
         "`same`: the right answers; `refused`: an error that says what is wrong; `changed`: other answers, from files",
         "whose checksums were made right, or from other data; `killed`: and all was well after it.",
         "",

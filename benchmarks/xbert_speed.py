@@ -24,14 +24,14 @@ import numpy as np
 import longtail
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-N_TRAIN, N_PREDICT, N_TOKENS = 1500, 400, 128
+N_TRAIN, N_PREDICT, N_TOKENS = 400, 100, 64
 
 
 def train(model: Path, encoder: str, data: Path) -> None:
     """Train a model on some texts and save it."""
     split = longtail.load_dataset(data).train.take(np.arange(N_TRAIN))
     recall = {"kind": "transformer", "model": encoder, "tokens": {"max_tokens": N_TOKENS}}
-    options = {"recalls": [recall], "matcher": {"training": {"epochs": 0.5}}}
+    options = {"recalls": [recall], "matcher": {"training": {"n_steps": 5}}}
     longtail.create_method("xbert", options).fit(split).save(model)
 
 

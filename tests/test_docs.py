@@ -27,7 +27,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
 CODE = re.compile(r"^( *)```.*?^\1```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-SUBJECTS = ("tag-a-csv", "vocabulary", "compare", "gpu", "plug-in")
+SUBJECTS = ("tag-a-csv", "review", "vocabulary", "compare", "gpu", "plug-in")
 
 
 def name_of(page: Path) -> str:

@@ -130,6 +130,22 @@ def test_predictions_carry_ids_names_and_scores(name: str, data: Dataset, traine
     assert found[0][0].score == top.scores[0, 0]
 
 
+def test_an_explanation_names_words_of_the_label(name: str, data: Dataset, trained: Callable[[str], Method]) -> None:
+    """Texts are made of words that begin with the number of their label, and of noise."""
+    model = trained(name)
+    texts = data.test.texts["text"][:10].to_pylist()
+    best = [row[0] for row in model.predict(texts, 1)]
+    named = 0
+    for text, label in zip(texts, best, strict=True):
+        explanation = model.explain(text, label.name)
+        assert (explanation.label, explanation.name) == (label.id, label.name)
+        assert explanation.score == pytest.approx(label.score, abs=1e-5)
+        assert json.loads(json.dumps(explanation.to_dict()))["method"] == explanation.method
+        assert all(text[start:end] for _, start, end, _ in explanation.highlights())
+        named += explanation.top(1)[0].word.startswith(f"word{label.id.removeprefix('label')}")
+    assert named >= 8
+
+
 def _number(model: Method, label: int) -> str:
     return model.vocabulary_.ids[label].removeprefix("label")
 

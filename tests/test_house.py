@@ -42,13 +42,14 @@ LAYERS = [
         "units",
     },
     {"kernels", "run"},
-    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours"},
+    {"data", "text", "labels", "metrics", "scores", "propensity", "neighbours", "explain"},
     {"linear", "nn", "presets", "published"},
     {"stacking"},
     {"choice"},
     {"methods"},
-    {"compare", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
+    {"compare", "distilling", "evaluation", "model_selection", "plan", "report", "reproduce", "training", "tuning"},
     {"serve"},
+    {"review"},
     {"cli", "__main__"},
 ]
 """Imports go from later to earlier layers, or stay inside one."""
@@ -65,7 +66,11 @@ ONLY_IN = {
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],
-    **{name: [SOURCE / "serve"] for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")},
+    **{name: [SOURCE / "review"] for name in ("sqlalchemy", "psycopg", "pypdfium2", "docx", "lxml")},
+    **{
+        name: [SOURCE / "serve", SOURCE / "review"]
+        for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")
+    },
     "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
 }
 """Large libraries, and the only places that import them."""
@@ -102,6 +107,7 @@ def is_method(file: Path) -> bool:
         "base",
         "calibrated",
         "estimator",
+        "explaining",
         "label_space",
         "manifest",
         "members",

@@ -39,6 +39,15 @@ def models(tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset
     return {name: folder / name for name in OPTIONS}
 
 
+@pytest.fixture(scope="module")
+def network(
+    tmp_path_factory: pytest.TempPathFactory, tiny: Callable[..., Dataset], quick: Callable[..., dict[str, Any]]
+) -> Path:
+    folder = tmp_path_factory.mktemp("network") / "model"
+    create_method("lightxml", quick("lightxml", epochs=1)).fit(tiny().train, threads=1).save(folder)
+    return folder
+
+
 def reseal(model: Path, change: Callable[[dict[str, Any]], Any] = lambda manifest: None) -> None:
     """Write a manifest whose checksums are right again, after a change."""
     manifest = json.loads((model / MANIFEST).read_text())
@@ -219,6 +228,36 @@ def test_labels_without_a_name_are_refused(models: dict[str, Path], tmp_path: Pa
         reseal(model)
         with pytest.raises(ModelFormatError, match="label"):
             load_model(model)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("config", "hidden_size"), "x"),
+        (("config", "layer_norm_eps"), 2**31),
+        (("config", "model_type"), 3),
+        (("config",), []),
+        (("origin",), "x"),
+        (("origin",), [None]),
+        (("origin", "source"), 3),
+    ],
+)
+def test_an_encoder_that_somebody_described_is_one_clear_line_or_a_model(
+    network: Path, tmp_path: Path, place: tuple[str, ...], value: Any
+) -> None:
+    model = shutil.copytree(network, tmp_path / "m")
+
+    def change(manifest: dict[str, Any]) -> None:
+        holder = manifest["member-0"]["encoder"]
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = value
+
+    reseal(model, change)
+    try:
+        load_model(model).describe()
+    except LongtailError as error:
+        assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("version", [-1, 0, True, "2", 1.0, None])

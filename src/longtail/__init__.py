@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from longtail.data.load import load_vocabulary as load_vocabulary
     from longtail.data.vocabulary import Vocabulary as Vocabulary
     from longtail.data.write import write_dataset as write_dataset
+    from longtail.distilling import Distilled as Distilled
+    from longtail.distilling import distil as distil
     from longtail.errors import ConfigError as ConfigError
     from longtail.errors import DataError as DataError
     from longtail.errors import LongtailError as LongtailError
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from longtail.errors import NotFittedError as NotFittedError
     from longtail.evaluation import Evaluation as Evaluation
     from longtail.evaluation import evaluate_model as evaluate_model
+    from longtail.explain.examples import ExampleTexts as ExampleTexts
+    from longtail.explain.explanation import Explanation as Explanation
     from longtail.methods import create_method as create_method
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
@@ -75,7 +79,10 @@ _HOMES = {
     "ConfigError": "errors",
     "DataError": "errors",
     "Dataset": "data.dataset",
+    "Distilled": "distilling",
     "Evaluation": "evaluation",
+    "ExampleTexts": "explain.examples",
+    "Explanation": "explain.explanation",
     "FastText": "methods.fasttext",
     "KFold": "model_selection",
     "KNN": "methods.knn",
@@ -102,6 +109,7 @@ _HOMES = {
     "bundled_datasets": "data.load",
     "combine": "scores.combine",
     "create_method": "methods",
+    "distil": "distilling",
     "evaluate": "metrics",
     "evaluate_model": "evaluation",
     "examine": "data.doctor",

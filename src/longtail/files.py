@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from longtail.errors import LongtailError
+from longtail.errors import ConfigError, LongtailError
 
 _OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
 """What begins so is the name of an open file, whatever it looks like."""
@@ -90,6 +90,13 @@ def whole(path: Path, *, parents: bool = False) -> Iterator[Path]:
                 remove(temporary)
     except OSError as error:
         raise LongtailError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+
+
+def as_path(path: str | Path) -> Path:
+    """Return a path that a caller gave; raise if it is none."""
+    if not isinstance(path, str | Path) or "\0" in str(path):
+        raise ConfigError(f"a path must be a text without null characters, got {path!r:.60}")
+    return Path(path)
 
 
 def link_target(path: Path) -> Path:

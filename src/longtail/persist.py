@@ -25,7 +25,7 @@ import numpy as np
 
 from longtail.checksums import first_damaged, sha256
 from longtail.errors import LongtailError, ModelFormatError
-from longtail.files import FileLock, held, link_target, remove
+from longtail.files import FileLock, as_path, held, link_target, remove
 from longtail.mapped_arrays import DAMAGE, Arrays, map_arrays, store_arrays
 from longtail.replacing import await_replacement, settle, swap_in
 
@@ -48,7 +48,7 @@ class Folder:
         Files are compared with their checksums, those of large folders once and not again before they change; `verify`
         forces or skips that.
         """
-        self.path = Path(path)
+        self.path = as_path(path)
         self.manifest = _read_manifest(self.path, kind)
         self._files, self._prefix = self.manifest["files"], ""
         self._opened = _identity(self.path)
@@ -140,7 +140,7 @@ class FolderWriter:
 @contextmanager
 def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
     """Build a folder of `kind`; move it to `path` in one step when the block ends without an error."""
-    final = link_target(Path(path))  # a link stays, its target is replaced
+    final = link_target(as_path(path))  # a link stays, its target is replaced
     check_replaceable(path, kind)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
@@ -165,7 +165,7 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
 
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
-    link_target(path := Path(path))  # raises before anything is trained
+    link_target(path := as_path(path))  # raises before anything is trained
     try:
         if path.exists():
             names = {file.name for file in path.iterdir()} if path.is_dir() else {""}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from longtail.data.dataset import Dataset, Split
-from longtail.data.load import load_dataset
+from longtail.data.join import joined
+from longtail.data.load import load_dataset, options_of, without_password
 from longtail.errors import LongtailError
 from longtail.methods.base import Method
 from longtail.run.log import LOG
@@ -35,10 +36,40 @@ def load_for(model: Method, data: Mapping[str, Any], progress: Progress = SILENT
     return load_dataset(**data, columns=model.columns, usual_options=remembered, progress=progress)
 
 
+def load_with_further(
+    model: Method, data: Mapping[str, Any], further: str, split: str = "train", progress: Progress = SILENT
+) -> Dataset:
+    """Load two data sets for `model`, and return one whose part `split` has the texts of both.
+
+    Where both have a text, its labels are those of `data`: decisions of people win over the archive they correct.
+
+    Args:
+        model: The method that will be trained.
+        data: Arguments of `load_dataset` by name. Each format gets the options that it has.
+        further: The second source.
+        split: The part of both; a source that has only one part gives that.
+        progress: Is told how many texts are read.
+    """
+    others = ("source", "format", "vocabulary")
+    mine, its = options_of(data["source"], data.get("format")), options_of(further)
+    first_data = {name: data[name] for name in data if name in others or name in mine or name not in its}
+    further_data = {name: data[name] for name in data if name == "vocabulary" or name in its}
+    first = load_for(model, first_data, progress)
+    second = load_for(model, {**further_data, "source": further}, progress)
+    texts = joined(_part(first, split), _part(second, split))
+    facts = {**first.facts, "columns": {**second.facts.get("columns", {}), **first.facts.get("columns", {})}}
+    name = f"{first.name} + {second.name}"
+    return Dataset(name, {split: texts}, texts.vocabulary, facts, texts.official)
+
+
+def _part(dataset: Dataset, name: str) -> Split:
+    return next(iter(dataset.splits.values())) if len(dataset.splits) == 1 else dataset.split(name)
+
+
 def data_facts(dataset: Dataset, source: str, split: str) -> dict[str, Any]:
     """Return what a model remembers of its data: name, source, split, columns, and how a part was held out."""
     kept = {name: dataset.facts[name] for name in ("columns", "held_out") if dataset.facts.get(name)}
-    return {"name": dataset.name, "source": source, "split": split} | kept
+    return {"name": dataset.name, "source": without_password(source), "split": split} | kept
 
 
 def fit_and_save(

@@ -169,7 +169,7 @@ def test_a_comparison_that_was_ended_goes_on(longtail: Run, tmp_path: Path, end:
         (["--methods", "linear", "--split", "train"], ["--split must not be train"]),
         (["--methods", "linear", "--split", "tset"], ["has no split 'tset'"]),
         (["--methods", "linear", "--at", "x"], ["--at must be whole numbers"]),
-        (["--methods", "linear", "--threads", "0"], ["threads must be at least 1, got 0"]),
+        (["--methods", "linear", "--threads", "0"], ["threads must be a whole number of at least 1, got 0"]),
     ],
 )  # fmt: skip
 def test_bad_input_is_told_before_anything_is_trained(

@@ -71,7 +71,7 @@ def test_an_older_file_stays_when_the_texts_turn_out_bad(longtail: Run, model: P
     assert "texts.txt:2" in ran.err
     assert (tmp_path / "found.jsonl").read_text() == "precious\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found.jsonl", "texts.txt"]
-    assert longtail("predict", model, tmp_path / "texts.txt", "--replace-bad-utf8").code == 0
+    assert longtail("predict", model, tmp_path / "texts.txt", "--read", "on_bad_utf8=replace").code == 0
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv.gz", "x.parquet", "x.csv.zst"])

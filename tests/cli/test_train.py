@@ -121,6 +121,19 @@ def test_a_file_in_cp1252_is_refused_with_what_to_type(longtail: Run, tmp_path: 
         "a.csv:2: column 5: must be UTF-8, got byte 0xe4; save the file as UTF-8 (if it is in cp1252: iconv -f"
         in ran.err
     )
+    assert ran.err.endswith("or set --read on_bad_utf8=replace\n")
+    assert longtail("train", tmp_path / "a.csv", "--out", tmp_path / "m", "--read", "on_bad_utf8=replace").code == 0
+
+
+def test_another_delimiter_is_recognised_and_remembered(longtail: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("title|text|labels\nred|red apple|fruit;red\ngrey|grey stone|rock\n")
+    arguments = ["train", tmp_path / "a.csv", "--out", tmp_path / "m"]
+    ran = longtail(*arguments)
+    assert ran.code == 2
+    assert 'its cells seem to end at |: set --read delimiter="|"' in ran.err
+    assert longtail(*arguments, "--read", "delimiter=|").code == 0
+    assert longtail("predict", tmp_path / "m", tmp_path / "a.csv").lines[1]["labels"][0]["id"] == "rock"
+    assert longtail("evaluate", tmp_path / "m", tmp_path / "a.csv", "--split", "train").code == 0
 
 
 def test_a_held_out_part_is_not_trained_on_and_is_what_evaluate_takes(

@@ -7,9 +7,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.data.assemble import assemble
+from longtail.data.assemble import MOST_LABELS, assemble
 from longtail.data.dataset import Split
 from longtail.data.formats.batch import Source, Stream, TextBatch, grouped, without_blanks
+from longtail.data.load import load_dataset
 from longtail.errors import DataError
 
 LABELS = pa.list_(pa.string())
@@ -53,6 +54,12 @@ def test_features_of_all_batches_and_splits_are_as_wide_as_the_widest():
     data = assemble(Source({"train": stream(*parts), "test": stream(test)}), "x")
     assert data.train.features.toarray().tolist() == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
     assert data.test.features.shape == (1, 5)
+
+
+def test_a_line_with_more_labels_than_a_text_can_have_is_refused_before_they_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,labels\none,a\ntwo," + ";".join(map(str, range(MOST_LABELS + 1))) + "\n")
+    with pytest.raises(DataError, match=r"a\.csv: a text must have at most 100,000 labels, text 2 has 100,001"):
+        load_dataset(tmp_path / "a.csv")
 
 
 def test_a_split_without_texts_is_refused():

@@ -108,6 +108,7 @@ def test_only_tables_have_a_column_of_labels() -> None:
         (pd.DataFrame({"labels": [["a"], ["b"]]}), r"one column per label, got list.* frame\['labels'\]"),
         (pd.DataFrame(index=[0, 1]), r"label ids as names of its columns, got \[\]"),
         ([["a"], ["\ud800"]], r"must be Unicode, got half a character: .*\\ud800"),
+        (np.array([["0", "1"], ["1", "1"]]), "rows of 0 and 1 as texts; an indicator matrix must hold numbers"),
         (np.array(["a", "b"]), r"got the string 'a'; write \['a'\] if"),
     ],
 )

@@ -43,8 +43,11 @@ def test_lines_are_numbered_whatever_the_size_of_a_block(tmp_path_factory, texts
 
 def test_a_byte_that_is_not_utf8_is_named_with_line_and_column(tmp_path):
     (tmp_path / "a.txt").write_bytes("gut\nschön \xff".encode("latin-1"))
-    with pytest.raises(DataError, match=r"a\.txt:2: column 4: must be UTF-8, got byte 0xf6; .*on_bad_utf8"):
+    with pytest.raises(DataError, match=r"a\.txt:2: column 4: must be UTF-8, got byte 0xf6; .*on_bad_utf8=replace"):
         lines_of(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_bytes("gut\n".encode("utf-16"))
+    with pytest.raises(DataError, match="if it is in utf-16: iconv -f utf-16 -t utf-8"):
+        lines_of(tmp_path / "b.txt")
     assert lines_of(tmp_path / "a.txt", on_bad_utf8="replace") == ["gut", "sch\ufffdn \ufffd"]
 
 

@@ -250,5 +250,20 @@ def test_k_must_be_a_whole_number(k: Any, tiny: Callable[..., Dataset]) -> None:
         create_method("linear").fit(tiny().train).predict(["word1a"], k=k)
 
 
+@pytest.mark.parametrize(("name", "value"), [("threads", "2"), ("threads", 1.5), ("threshold", "high")])
+def test_numbers_of_a_call_must_be_numbers(name: str, value: Any, tiny: Callable[..., Dataset]) -> None:
+    model = create_method("linear").fit(tiny().train)
+    with pytest.raises(ConfigError, match=f"{name} must be a .*number.*, got {value!r}"):
+        model.predict(["word1a"], **{name: value})
+
+
+@pytest.mark.parametrize("path", [None, 3, b"m", "a\0b"])
+def test_a_path_that_is_none_is_refused(path: Any, tiny: Callable[..., Dataset]) -> None:
+    model = create_method("linear").fit(tiny().train)
+    for use in (model.save, load_model):
+        with pytest.raises(ConfigError, match="a path must be a text without null characters, got"):
+            use(path)
+
+
 def test_no_more_labels_are_asked_for_than_the_model_can_score(tiny: Callable[..., Dataset]) -> None:
     assert create_method("linear").fit(tiny().train).top_k(["word1a"], 2**70).labels.shape == (1, 8)

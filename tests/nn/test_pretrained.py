@@ -95,8 +95,9 @@ def test_code_that_comes_with_an_encoder_is_never_run_and_nobody_is_asked(
     assert not (tmp_path / "asked").exists()
 
 
-def test_a_config_that_is_no_config_is_refused(copied: Path) -> None:
-    (copied / "config.json").write_text("{")
+@pytest.mark.parametrize("config", ["{", "[]", '{"model_type": "bert", "hidden_size": "x"}', '{"model_type": 3}'])
+def test_a_config_that_is_no_config_is_refused(copied: Path, config: str) -> None:
+    (copied / "config.json").write_text(config)
     with pytest.raises(ConfigError, match=r"encoder\.model: .*copied cannot be read"):
         create(copied)
 

@@ -69,6 +69,6 @@ def test_each_thread_has_scratch_of_its_own() -> None:
 
 
 def test_the_number_of_threads_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="threads must be a whole number of at least 1, got 0"):
         LocalEngine(0)
     assert LocalEngine().n_threads == available_cores() >= 1

@@ -151,7 +151,7 @@ def test_requests_beyond_the_limit_are_told_to_come_back(models: Models) -> None
 def test_a_request_that_takes_too_long_is_given_up(models: Models) -> None:
     app = create_app(models, ServeSettings(timeout_s=0.05, batch_wait_s=30.0))
     [answer] = asyncio.run(at_once(app, [{"texts": ["word1a"]}]))
-    assert "tagging took longer than 0.05 s" in problem(answer, 503)
+    assert "it took longer than 0.05 s" in problem(answer, 503)
 
 
 def test_answers_do_not_depend_on_what_is_tagged_together(models: Models) -> None:

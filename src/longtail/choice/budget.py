@@ -42,4 +42,8 @@ class Clock:
     @property
     def left_s(self) -> float | None:
         """Seconds that are left; None where there is no limit."""
-        return None if self.budget_s is None else self.budget_s - self.spent_s
+        return self.left_before(0.0)
+
+    def left_before(self, kept_back_s: float) -> float | None:
+        """Return the seconds that are left before the last `kept_back_s`; None where there is no limit."""
+        return None if self.budget_s is None else self.budget_s - kept_back_s - self.spent_s

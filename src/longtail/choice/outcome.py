@@ -31,7 +31,7 @@ class Outcome(Options):
     @classmethod
     def compared(cls, figures: HeldOutFigures, stack: str, members: Sequence[str]) -> Self:
         """Return the stack, or the first member where the stack is not better on the texts that nobody has seen."""
-        values = [figures.stack or 0.0, *figures.members]
+        values = [figures.stack, *figures.members]
         by_model = tuple(Figure(model=name, ndcg=value) for name, value in zip((stack, *members), values, strict=True))
         first, second = by_model[:2]
         better = first.ndcg > second.ndcg

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from longtail.cli.flags import (
     DataFlags,
-    Model,
-    PrecisionName,
+    ModelFlags,
     RunFlags,
     TailWeight,
-    Verify,
     option,
     threshold_of,
     with_flags,
@@ -20,6 +18,10 @@ from longtail.cli.flags import (
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 from longtail.units import in_seconds
+
+if TYPE_CHECKING:
+    from longtail.methods.base import Method
+    from longtail.metrics import MetricOptions
 
 EvaluatedSplit = Annotated[str | None, option("The part to evaluate on; by default dev.", "NAME", "--split")]
 At = Annotated[str, option("List lengths k to measure at.", "NUMBERS", "--at")]
@@ -31,52 +33,61 @@ DropSeen = Annotated[
     str | None,
     option("Also measure without the texts that occur word for word in the train part of DATA.", "DATA", "--drop-seen"),
 ]
-ScoreThreshold = Annotated[
-    str | None,
-    option(
-        "Also give micro-F1, its precision and recall, and macro-F1 of the labels that score as much; auto is the "
-        "threshold that longtail predict knows by this name.",
-        "SCORE",
-    ),
-]
-Constants = Annotated[
-    list[str] | None,
-    option("Constants of PSP@k and PSnDCG@k; by default those of the model. May be repeated.", "A,B", "--propensity"),
-]
+
+
+@dataclass(frozen=True)
+class MetricFlags:
+    """What is measured."""
+
+    at: At = "1,3,5"
+    threshold: Annotated[
+        str | None,
+        option(
+            "Also give micro-F1, its precision and recall, and macro-F1 of the labels that score as much; auto is the "
+            "threshold that longtail predict knows by this name.",
+            "SCORE",
+        ),
+    ] = None
+    propensity: Annotated[
+        list[str] | None,
+        option(
+            "Constants of PSP@k and PSnDCG@k; by default those of the model. May be repeated.", "A,B", "--propensity"
+        ),
+    ] = None
+
+    def options(self, model: Method) -> MetricOptions:
+        """Return what is measured of a model."""
+        from longtail.metrics import MetricOptions
+
+        constants = [_constants(pair) for pair in self.propensity] if self.propensity else None
+        lowest = model.chain_.lowest_score(threshold_of(self.threshold))
+        return MetricOptions.of({"at": list_lengths(self.at), "threshold": lowest, "propensities": constants})
 
 
 @with_flags
 def evaluate(
-    model: Model,
+    model: ModelFlags,
     data: DataFlags,
+    measured: MetricFlags,
     flags: RunFlags,
     split: EvaluatedSplit = None,
-    at: At = "1,3,5",
-    threshold: ScoreThreshold = None,
     intervals: WithIntervals = False,
     report: ReportFolder = None,
     drop_seen: DropSeen = None,
     tail_weight: TailWeight = None,
-    propensity: Constants = None,
-    precision: PrecisionName = "auto",
-    verify: Verify = False,
 ) -> None:
     """Measure a model on DATA; prints tables in per cent, or fractions as JSON."""
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
-    from longtail.methods import load_model
-    from longtail.metrics import BootstrapOptions, MetricOptions
+    from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
 
     screen = flags.screen
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    tagger = model.open(screen.progress)
     dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
         screen.warn(f"the model was trained on these very texts ({name}): the scores say nothing about new ones")
-    constants = [_constants(pair) for pair in propensity] if propensity else None
-    lowest = tagger.chain_.lowest_score(threshold_of(threshold))
-    metrics = MetricOptions.of({"at": list_lengths(at), "threshold": lowest, "propensities": constants})
+    metrics = measured.options(tagger)
     seen = None
     if drop_seen is not None:
         other = dataset if drop_seen == data.data else replace(data, data=drop_seen).load(tagger, screen.progress)
@@ -90,10 +101,10 @@ def evaluate(
         tail_weight=tail_weight,
         run=flags.run,
     )
-    contents = make_report(tagger, evaluation, dataset.name, name, model)
+    contents = make_report(tagger, evaluation, dataset.name, name, model.model)
     files = write_report(contents, report) if report is not None else {}
     if flags.as_json:
-        about: dict[str, Any] = {"model": str(model), "method": tagger.name, "data": data.data, "split": name}
+        about: dict[str, Any] = {"model": str(model.model), "method": tagger.name, "data": data.data, "split": name}
         about |= {"tail_weight": tagger.options.tail_weight if tail_weight is None else tail_weight}
         write_json(evaluation.plain() | about | {"report": {name: str(file) for name, file in files.items()}})
         return

@@ -37,8 +37,8 @@ RUN_PANEL = "How the command runs"
 _PANELS = (None, DATA_PANEL, RUN_PANEL)
 _FLAG_OF: dict[str, str] = {}
 """The flag of each parameter of the commands."""
-_READ = "vocabulary."
-"""Begins the options that are given with --read."""
+_READ = ("vocabulary.", "on_bad_utf8", "delimiter")
+"""Begin the options that are given with --read."""
 _OPTION = re.compile(r"`([a-z_][\w.*]*)((?:=|, | or )[^`]*|)`")
 """An option, or several, as the library writes them in errors and notes."""
 
@@ -62,7 +62,8 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a tr
 Format = Annotated[
     str | None,
     data_option(
-        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext or xbert.", "NAME"
+        "The format, if files do not show it: folder, table, pecos, rawtext, xmc, svmlight, fasttext, xbert, reviews.",
+        "NAME",
     ),
 ]
 TextColumn = Annotated[str | None, data_option("The column that holds the text.", "NAME")]
@@ -90,10 +91,6 @@ TailWeight = Annotated[
         "--tail-weight",
     ),
 ]
-Budget = Annotated[
-    str | None,
-    option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
-]
 Threshold = Annotated[
     str | None,
     option(
@@ -101,14 +98,6 @@ Threshold = Annotated[
     ),
 ]
 TrainSplit = Annotated[str, option("The part of the data to train on.", "NAME", "--split")]
-PrecisionName = Annotated[
-    str,
-    run_option(
-        "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
-        "NAME",
-        "--precision",
-    ),
-]
 Resume = Annotated[bool, run_option("Continue a run that was killed.", None, "--resume")]
 Verify = Annotated[
     bool,
@@ -142,11 +131,10 @@ class DataFlags:
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of `load_dataset` by name, as plain data."""
-        from longtail.settings import with_settings
+        from longtail.data.load import load_dataset
 
         columns = {name: getattr(self, name) for name in ("text_column", "label_column", "label_separator")}
-        options = with_settings({name: value for name, value in columns.items() if value is not None}, self.read or ())
-        return {"source": self.data, "format": self.format, **options}
+        return {"source": self.data, "format": self.format, **read_options(load_dataset, columns, self.read)}
 
 
 @dataclass(frozen=True)
@@ -166,6 +154,29 @@ class NamedDataFlags(DataFlags):
 
 
 @dataclass(frozen=True)
+class ModelFlags:
+    """A trained model, and how it is opened."""
+
+    model: Model
+    precision: Annotated[
+        str,
+        run_option(
+            "Precision of networks: fp32, as trained; bf16; int8, for CPUs. auto is bf16 on a GPU and fp32 on a CPU.",
+            "NAME",
+            "--precision",
+        ),
+    ] = "auto"
+    verify: Verify = False
+
+    def open(self, progress: Progress) -> Method:
+        """Return the model."""
+        from longtail.methods import load_model
+
+        with progress.step("open the model"):
+            return load_model(self.model, verify=self.verify or None, precision=cast(Any, self.precision))
+
+
+@dataclass(frozen=True)
 class MethodFlags:
     """A method and its options."""
 
@@ -174,15 +185,19 @@ class MethodFlags:
     settings: Settings = None
     fields: Fields = None
     seed: Annotated[int | None, option("The seed of everything random.", "N")] = None
+    budget: Annotated[
+        str | None,
+        option("How long method auto may take, such as 90s, 10m or 1h30m; none is no limit.", "TIME", "--budget"),
+    ] = None
 
     def create(self, **options: Any) -> Method:
         """Return the untrained method; further `options` that are not None win over the settings of the flags."""
         from longtail.methods import create_method
 
+        options["budget"] = self.budget
         settings = [f"{name}={value}" for name, value in options.items() if value is not None]
-        if options.get("budget") is not None and "budget" not in create_method(self.method).options_class.model_fields:
+        if self.budget is not None and "budget" not in create_method(self.method).options_class.model_fields:
             raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
-
         return create_method(
             self.method,
             config=self.config,
@@ -243,6 +258,22 @@ def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callab
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return expanded
+
+
+def read_options(read: Callable[..., Any], columns: dict[str, Any], settings: list[str] | None) -> dict[str, Any]:
+    """Return options of formats that flags and --read gave, for the function that reads data with them."""
+    from longtail.settings import with_settings
+
+    options = with_settings({name: value for name, value in columns.items() if value is not None}, settings or ())
+    others = signature(read).parameters.keys() - {"vocabulary"}
+    wrong = next((name for name in options if name in others), None)
+    if wrong is not None:
+        raise ConfigError(f"--read must be an option of the format or of the vocabulary, got '{wrong}'")
+    if not isinstance(options.get("vocabulary", {}), dict):
+        raise ConfigError(
+            "--read must name an option of the vocabulary, such as vocabulary.language=de, got 'vocabulary'"
+        )
+    return options
 
 
 def threshold_of(text: str | None) -> float | Literal["auto"] | None:

@@ -14,7 +14,22 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli import compare, data, demo, evaluate, plan, predict, reproduce, serve, show, train, tune
+from longtail.cli import (
+    compare,
+    data,
+    demo,
+    distil,
+    evaluate,
+    explain,
+    plan,
+    predict,
+    reproduce,
+    review,
+    serve,
+    show,
+    train,
+    tune,
+)
 from longtail.cli.flags import in_flags, with_flags
 from longtail.cli.lines import say
 from longtail.cli.terminal import safe_streams
@@ -34,8 +49,10 @@ app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("train")(train.train)
+app.command("distil")(distil.distil)
 app.command("predict")(predict.predict)
 app.command("serve")(with_flags(serve.serve, lasting=True))
+app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
@@ -51,6 +68,13 @@ data_app = typer.Typer(help="Data sets: look at them, convert them.")
 data_app.command("check")(data.check)
 data_app.command("convert")(data.convert)
 app.add_typer(data_app, name="data")
+
+review_app = typer.Typer(help="Texts for people to review, and what they decided.")
+review_app.command("add")(review.add)
+review_app.command("list")(review.show_queues)
+review_app.command("stats")(review.stats)
+review_app.command("export")(review.export)
+app.add_typer(review_app, name="review")
 
 
 def _version(asked: bool) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longtail.cli.flags import (
-    Budget,
     MethodFlags,
     NamedDataFlags,
     RunFlags,
@@ -38,7 +37,6 @@ def plan(
     flags: RunFlags,
     split: TrainSplit = "train",
     out: Place = Path("model"),
-    budget: Budget = None,
     count_only: CountOnly = False,
 ) -> None:
     """Estimate the memory, disk and time that training on DATA needs; exit code 1 if it will not fit."""
@@ -47,7 +45,7 @@ def plan(
 
     free_memory, run = free_memory_bytes(), flags.run
     with run.progress.step("load the method"):
-        model = method.create(budget=budget)
+        model = method.create()
     dataset = data.load(model, run.progress)
     texts = dataset.split(split)
     planned = plan_training(model, texts, out, free_memory=free_memory, measure=not count_only, run=run)

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from longtail.cli.flags import (
-    Model,
-    PrecisionName,
+    ModelFlags,
     RunFlags,
     TailWeight,
     TextColumn,
     Threshold,
-    Verify,
     data_option,
     option,
+    read_options,
     threshold_of,
     with_flags,
 )
@@ -73,12 +72,16 @@ Allow = Annotated[
 Deny = Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")]
 Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
 TextFormatName = Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")]
-ReplaceBad = Annotated[bool, data_option("Put U+FFFD where bytes are not UTF-8.", None, "--replace-bad-utf8")]
+
+Read = Annotated[
+    list[str] | None,
+    data_option("Another option of the format (delimiter=|, on_bad_utf8=replace). May be repeated.", "OPTION=VALUE"),
+]
 
 
 @with_flags
 def predict(
-    model: Model,
+    model: ModelFlags,
     flags: RunFlags,
     texts: TextsFile = STDIN,
     text: GivenTexts = None,
@@ -93,14 +96,9 @@ def predict(
     deny: Deny = None,
     format: TextFormatName = None,
     text_column: TextColumn = None,
-    replace_bad_utf8: ReplaceBad = False,
-    precision: PrecisionName = "auto",
-    verify: Verify = False,
+    read: Read = None,
 ) -> None:
     """Tag texts with a trained model."""
-    from longtail.data.inputs import TEXT
-    from longtail.methods import load_model
-
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
@@ -109,8 +107,7 @@ def predict(
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None, precision=cast(Any, precision))
+    tagger = model.open(screen.progress)
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
@@ -122,9 +119,10 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        remembered = tagger.facts_.get("columns", {}).get("text_column", TEXT)
-        options: dict[str, Any] = {"format": format, "text_column": text_column or remembered}
-        options |= {"on_bad_utf8": "replace"} if replace_bad_utf8 else {}
+        from longtail.data.texts import read_texts
+
+        options = read_options(read_texts, {"text_column": text_column}, read)
+        options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
         batches, total = _read(texts, columns, options, screen)
     writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:

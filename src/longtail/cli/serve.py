@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtail.cli.explain import examples_of
 from longtail.cli.flags import Quiet, Settings, Threads, option
 from longtail.cli.screen import Screen
 from longtail.errors import ConfigError
@@ -29,6 +30,10 @@ Tokens = Annotated[
     Path | None,
     option("A file of bearer tokens: lines of role (tag, review or admin), name and token.", "FILE"),
 ]
+Examples = Annotated[
+    str | None,
+    option("The data that the first model was trained on: explanations show the nearest texts of it.", "DATA"),
+]
 
 
 def serve(
@@ -37,6 +42,7 @@ def serve(
     port: Port = 8000,
     workers: Workers = 1,
     tokens: Tokens = None,
+    examples: Examples = None,
     settings: Settings = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -67,7 +73,9 @@ def serve(
         Supervisor([sys.executable, "-m", "longtail", *sys.argv[1:]], workers, listener, limits.drain_s).run()
         return
     run = Run(LocalEngine(threads or max(1, available_cores() // workers)))
-    app = create_app(OpenModels.open(folders, run), limits)
+    opened = OpenModels.open(folders, run)
+    near = None if examples is None else examples_of(opened.default.method, examples, screen)
+    app = create_app(opened, limits, examples=near)
     if not is_worker:
         screen.note("ready")
     run_server(app, listener)

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
-    Budget,
     Force,
     MethodFlags,
     NamedDataFlags,
@@ -26,6 +25,15 @@ from longtail.units import in_bytes, in_seconds
 Out = Annotated[Path, option("The model's folder; an older one is replaced at the end.", "MODEL", "--out", "-o")]
 HoldOut = Annotated[
     bool, option("Keep a tenth of the texts (4,000 at most) out, for longtail evaluate.", None, "--hold-out")
+]
+Add = Annotated[
+    str | None,
+    option(
+        "Also train on these texts, such as those that an older model was trained on; where DATA, such as reviews, has "
+        "a text too, its labels count.",
+        "DATA",
+        "--add",
+    ),
 ]
 
 
@@ -48,9 +56,9 @@ def train(
     flags: RunFlags,
     split: TrainSplit = "train",
     hold_out: HoldOut = False,
+    add: Add = None,
     tail_weight: TailWeight = None,
     no_calibrate: NoCalibrate = False,
-    budget: Budget = None,
     resume: Resume = False,
     force: Force = False,
 ) -> None:
@@ -61,14 +69,17 @@ def train(
     from longtail.report.contents import folder_bytes
     from longtail.run.processes import is_main_process
     from longtail.run.resources import free_memory_bytes
-    from longtail.training import data_facts, fit_and_save
+    from longtail.training import data_facts, fit_and_save, load_with_further
 
     screen, run = flags.screen, flags.run
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        model = method.create(tail_weight=tail_weight, budget=budget, calibrate="false" if no_calibrate else None)
-    dataset = data.load(model, screen.progress)
+        model = method.create(tail_weight=tail_weight, calibrate="false" if no_calibrate else None)
+    if add is None:
+        dataset = data.load(model, screen.progress)
+    else:
+        dataset = load_with_further(model, data.arguments(), add, split, screen.progress)
     if hold_out:
         whole, dataset = dataset, dataset.hold_out(seed=model.options.seed)
         screen.note(

@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from longtail.data.dataset import TEXT, Dataset, Split
-from longtail.data.formats.batch import Source, Stream
+from longtail.data.formats.batch import Source, Stream, TextBatch
 from longtail.data.matching import ids_in, log_concepts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import DataError
 from longtail.run.progress import SILENT, Progress
 from longtail.sparse import checked_csr, sp
 from longtail.types import LabelMatrix
+
+MOST_LABELS = 100_000
+"""A text with more labels than that is a broken line; real ones have thousands at most."""
 
 
 def assemble(
@@ -83,21 +86,35 @@ class _ReadSplit:
 
 
 def _read(split: str, stream: Stream, number: dict[str, int], progress: Progress) -> _ReadSplit:
+    n_texts = 0
     tables, counts, numbers, features = [], [], [], []
     not_texts: set[str] = set()
     with progress.step(f"read {split}", unit="texts") as advance:
         for batch in stream.batches:
             tables.append(batch.texts)
-            counts.append(np.asarray(pc.list_value_length(batch.labels), np.int32))
+            counts.append(_label_counts(batch, stream.path, n_texts))
             numbers.append(_numbered(batch.labels.flatten(), number))
             features.append(batch.features)
             not_texts |= batch.not_texts
+            n_texts += batch.texts.num_rows
             advance(batch.texts.num_rows)
     if not tables:
         raise DataError(f"{stream.path} must hold at least one text, it is empty; remove it or fill it")
     return _ReadSplit(
         _below(tables, not_texts), np.concatenate(counts), np.concatenate(numbers), _stacked(features, stream.path)
     )
+
+
+def _label_counts(batch: TextBatch, path: Path, n_before: int) -> NDArray[np.int32]:
+    """Return how many labels each text has: (n_texts,); raise if one has so many that they cannot be labels."""
+    counts = np.asarray(pc.list_value_length(batch.labels), np.int32)
+    if len(counts) and counts.max() > MOST_LABELS:
+        text, n_labels = n_before + int(counts.argmax()) + 1, int(counts.max())
+        raise DataError(
+            f"{path}: a text must have at most {MOST_LABELS:,} labels, text {text:,} has {n_labels:,}; check how "
+            "labels are separated"
+        )
+    return counts
 
 
 def _numbered(labels: pa.Array, number: dict[str, int]) -> NDArray[np.int32]:

@@ -29,6 +29,7 @@ TEXT = "text"
 """The column that every table of texts has."""
 LABELS = "labels"
 """The column of a table that holds the label ids of each text."""
+_BITS = {"0", "1", "0.0", "1.0", "False", "True"}
 _FEW = 100
 """Lists of texts up to this length become Arrow arrays without pandas, which a program may never need."""
 
@@ -136,7 +137,10 @@ def as_labels(labels: LabelSets, n_texts: int, vocabulary: Vocabulary | None = N
         for number, row in enumerate(labels.to_pylist() if isinstance(labels, pa.Array | pa.ChunkedArray) else labels)
     ]
     _check_as_many(n_texts, len(rows), "label lists")
-    id_of = ids_in(vocabulary, sorted({label for row in rows for label in row}))
+    distinct = {label for row in rows for label in row}
+    if distinct <= _BITS and any(len(set(row)) < len(row) for row in rows):
+        raise DataError("labels must be label ids, got rows of 0 and 1 as texts; an indicator matrix must hold numbers")
+    id_of = ids_in(vocabulary, sorted(distinct))
     vocabulary = Vocabulary.of(list(id_of)) if vocabulary is None else vocabulary.extended(id_of.values())
     position = {label: vocabulary.position[id] for label, id in id_of.items()}
     return LabelMatrix.from_lists(([position[label] for label in row] for row in rows), len(vocabulary)), vocabulary
@@ -235,7 +239,7 @@ def _checked_row(row: Any, number: int) -> list[str]:
 
 
 def _refuse_label(label: Any, number: int, place: int) -> NoReturn:
-    is_number = isinstance(label, int | float | np.number) and label == label
+    is_number = hasattr(label, "dtype") or (isinstance(label, int | float) and label == label)
     hint = "; label ids are strings, and an indicator matrix must be a numpy array of numbers" if is_number else ""
     raise DataError(f"labels[{number}][{place}] must be a string, got {_shown(label)}{hint}")
 

@@ -28,6 +28,7 @@ MAX_LINE_BYTES = 1 << 30
 
 COMPRESSIONS = (".gz", ".bz2", ".zst")
 _BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Block(NamedTuple):
@@ -182,6 +183,7 @@ def _checked(path: Path, line: int, data: bytes, on_bad_utf8: OnBadUtf8) -> byte
         at_line = line + data.count(b"\n", 0, error.start)
         column = len(data[start : error.start].decode()) + 1
         what = f"column {column}: must be UTF-8, got byte 0x{data[error.start]:02x}"
-        how = "save the file as UTF-8 (if it is in cp1252: iconv -f cp1252 -t utf-8 OLD > NEW)"
-        raise fault(path, at_line, f"{what}; {how} or set on_bad_utf8 to 'replace'") from error
+        coding = "utf-16" if at_line == 1 and data.startswith(_UTF_16) else "cp1252"
+        how = f"save the file as UTF-8 (if it is in {coding}: iconv -f {coding} -t utf-8 OLD > NEW)"
+        raise fault(path, at_line, f"{what}; {how} or set `on_bad_utf8=replace`") from error
     return data

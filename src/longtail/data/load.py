@@ -8,13 +8,14 @@ and test that train does not have stay in the ground truth.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, get_args
 
 from longtail.data.assemble import assemble
 from longtail.data.dataset import TEXT, Dataset, LabelSets, Texts
@@ -23,14 +24,16 @@ from longtail.data.formats.table import DELIMITERS
 from longtail.data.lines import bare_stem, bare_suffix
 from longtail.data.names import read_hierarchy, read_names
 from longtail.data.separator import check_separator
-from longtail.data.skos import SUFFIXES, read_skos
+from longtail.data.skos import SUFFIXES, ConceptIds, read_skos
 from longtail.data.texts import with_text_column
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError, did_you_mean
+from longtail.files import as_path
 from longtail.run.progress import SILENT, Progress
 
-COLUMN_OPTIONS = ("text_column", "label_column", "label_separator")
+COLUMN_OPTIONS = ("text_column", "label_column", "label_separator", "delimiter", "quoted")
 """What a model remembers of how its data were read."""
+_ADDRESS = re.compile(r"[a-z][a-z+]*://")
 
 
 def load_dataset(
@@ -73,13 +76,13 @@ def load_dataset(
     official = vocabulary["path"] if isinstance(vocabulary, Mapping) else vocabulary
     set_columns = [option for option in COLUMN_OPTIONS if option in checked.model_fields_set]
     facts = {
-        "source": str(source),
+        "source": without_password(str(source)),
         "format": name,
         "options": checked.plain(),
         "columns": {option: getattr(checked, option) for option in set_columns},
         "files": {**content.files, **({"official": str(official)} if isinstance(official, str | Path) else {})},
     }
-    title = path.resolve().name if path.is_dir() else bare_stem(path)
+    title = path.partition("://")[0] if isinstance(path, str) else _title(path)
     dataset = assemble(content, title, named, facts, progress)
     separator = getattr(checked, "label_separator", None)
     if separator is not None and any(bare_suffix(stream.path) in DELIMITERS for stream in content.splits.values()):
@@ -97,7 +100,7 @@ def load_vocabulary(
     *,
     hierarchy: str | Path | None = None,
     language: str = "en",
-    ids: Literal["uri", "prefixed", "local", "notation"] = "uri",
+    ids: ConceptIds = "uri",
 ) -> Vocabulary:
     """Load label names from a tab-separated file or from SKOS.
 
@@ -107,7 +110,10 @@ def load_vocabulary(
         language: The language of the names to take from SKOS.
         ids: How the data write the ids of SKOS concepts.
     """
-    path = Path(path)
+    path = as_path(path)
+    known = get_args(ConceptIds)
+    if ids not in known:
+        raise ConfigError(f"vocabulary.ids must be one of {', '.join(known)}, got '{ids}'")
     if not path.is_file():
         raise DataError(f"a vocabulary must be a file of names or of SKOS, there is no file {path}")
     if path.suffix.lower() in SUFFIXES:
@@ -126,9 +132,21 @@ def _read_vocabulary(vocabulary: str | Path | Vocabulary | Mapping[str, Any] | N
     for option in vocabulary:
         if option not in ("path", *known):
             raise ConfigError(f"unknown option 'vocabulary.{option}'{did_you_mean(option, known)}")
+        if not isinstance(vocabulary[option], str | Path | None):
+            raise ConfigError(f"vocabulary.{option} must be a text, got {vocabulary[option]!r}")
     if vocabulary.get("path") is None:
         raise ConfigError(f"vocabulary.{known[0]} and others are about a file of names, got no `vocabulary`")
     return load_vocabulary(**vocabulary)
+
+
+def options_of(source: str | Path, format: str | None = None) -> frozenset[str]:
+    """Return the names of the options that the format of `source` has."""
+    return frozenset(FORMATS.get(find_format(_find(source), format)).options.model_fields)
+
+
+def without_password(source: str) -> str:
+    """Return the name of a source as it may be shown and kept: without the password of a database."""
+    return re.sub(r"(://[^/@]*?):[^/]*@", r"\1:***@", source)
 
 
 def bundled_datasets() -> list[str]:
@@ -141,13 +159,20 @@ def _bundled() -> Path:
     return Path(str(files("longtail.data") / "bundled"))
 
 
-def _find(source: str | Path) -> Path:
+def _title(path: Path) -> str:
+    return path.resolve().name if path.is_dir() else bare_stem(path)
+
+
+def _find(source: str | Path) -> Path | str:
+    """Return the file or folder; the address of a database stays a text."""
+    if isinstance(source, str) and _ADDRESS.match(source):
+        return source
     if not isinstance(source, str | Path):
         raise DataError(
             f"data must be a path, a name or texts with labels by part, got {type(source).__name__}; fit takes tables "
             "as they are, and {'train': (texts, labels)} makes a data set"
         )
-    path = Path(source).expanduser()
+    path = as_path(source).expanduser()
     if path.exists():
         return path
     bundled = bundled_datasets()

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from xml.parsers import expat
 
 from longtail.data.vocabulary import Vocabulary
@@ -29,14 +29,13 @@ SUFFIXES = {
     ".ttl": "turtle", ".turtle": "turtle", ".rdf": "xml", ".xml": "xml", ".owl": "xml", ".nt": "nt", ".ntriples": "nt",
 }  # fmt: skip
 """Suffixes, and rdflib's name of their syntax."""
+ConceptIds: TypeAlias = Literal["uri", "prefixed", "local", "notation"]
 _N_LANGUAGES = 5
 _LONGEST_ENTITY = 300
 _BLOCK_BYTES = 4096
 
 
-def read_skos(
-    path: str | Path, language: str = "en", ids: Literal["uri", "prefixed", "local", "notation"] = "uri"
-) -> Vocabulary:
+def read_skos(path: str | Path, language: str = "en", ids: ConceptIds = "uri") -> Vocabulary:
     """Return the concepts of a file.
 
     Args:

@@ -11,16 +11,20 @@ lines of text starts fast.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
 from longtail.data.dataset import TEXT
-from longtail.data.lines import OnBadUtf8, bare_suffix, read_blocks, read_lines
+from longtail.data.lines import bare_suffix, read_blocks, read_lines
 from longtail.errors import ConfigError, DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from longtail.data.formats.batch import ColumnOptions
 
 TextFormat: TypeAlias = Literal["lines", "jsonl", "table"]
 
@@ -45,10 +49,10 @@ def read_texts(
     columns: Sequence[str] = (TEXT,),
     *,
     format: str | None = None,
-    text_column: str = TEXT,
-    on_bad_utf8: OnBadUtf8 = "error",
+    usual_options: Mapping[str, Any] = MappingProxyType({}),
     stream: BufferedIOBase | None = None,
     batch_texts: int = BATCH_TEXTS,
+    **options: Any,
 ) -> Iterator[pa.Table]:
     """Yield tables with at least `columns`, and with all further columns of texts.
 
@@ -56,10 +60,10 @@ def read_texts(
         path: The file; with a `stream` that is open already, it only names it in messages.
         columns: Columns that texts must have; whole numbers in them are read as texts.
         format: `lines`, `jsonl` or `table`; by default the file's name tells.
-        text_column: The column that holds the text.
-        on_bad_utf8: Whether to stop at bytes that are not UTF-8, or to put U+FFFD there.
+        usual_options: Options of the format where it has them and `options` does not name them.
         stream: An open stream to read instead of a file.
         batch_texts: At most so many texts are in a table.
+        options: Options of the format, for example `text_column` or `on_bad_utf8`.
     """
     path = Path(path)
     kind = text_format(path, format)
@@ -68,11 +72,10 @@ def read_texts(
     if stream is not None and kind == "table":
         raise DataError("tables must be files; texts that are piped in must be lines or JSON lines")
     empty = True
-    options: dict[str, Any] = {"text_column": text_column, "label_column": None, "on_bad_utf8": on_bad_utf8}
-    if kind != "lines":
-        options["numbers"] = tuple(columns)
-    for texts in _tables(path, kind, options, stream):
-        texts = with_text_column(texts, text_column, columns)
+    kept = {"label_column": None, "numbers": tuple(columns)}
+    checked = _options(kind, dict(usual_options), options | kept)
+    for texts in _tables(path, kind, checked, stream):
+        texts = with_text_column(texts, checked.text_column, columns)
         missing = next((name for name in columns if name not in texts.column_names), None)
         if missing is not None:
             hint = "a plain line has only 'text'; use JSON lines or a table" if kind == "lines" else "add it"
@@ -93,19 +96,36 @@ def count_texts(path: str | Path, format: str | None = None) -> int | None:
     return sum(block.data.count(b"\n") + (not block.data.endswith(b"\n")) for block in read_blocks(path, "replace"))
 
 
-def _tables(path: Path, kind: TextFormat, options: dict[str, Any], stream: BufferedIOBase | None) -> Iterator[pa.Table]:
+def _options(kind: TextFormat, usual: Mapping[str, Any], options: Mapping[str, Any]) -> ColumnOptions:
+    """Return the checked options of a format."""
+    from longtail.data.formats.batch import ColumnOptions
+
+    known: type[ColumnOptions] = ColumnOptions
+    if kind == "jsonl":
+        from longtail.data.formats.jsonl import JsonlOptions
+
+        known = JsonlOptions
+    elif kind == "table":
+        from longtail.data.formats.table import TableOptions
+
+        known = TableOptions
+    usual = {name: usual[name] for name in usual if name in known.model_fields}
+    return known.of({**usual, **options}, source=f"format {kind}")
+
+
+def _tables(path: Path, kind: TextFormat, options: ColumnOptions, stream: BufferedIOBase | None) -> Iterator[pa.Table]:
     if kind == "lines":
-        for block in read_lines(path, options["on_bad_utf8"], stream):
+        for block in read_lines(path, options.on_bad_utf8, stream):
             yield pa.table({TEXT: block.lines})
     elif kind == "jsonl":
-        from longtail.data.formats.jsonl import JsonlOptions, read_jsonl
+        from longtail.data.formats import jsonl
 
-        for batch in read_jsonl(path, JsonlOptions.of(options), stream):
+        for batch in jsonl.read_jsonl(path, cast(jsonl.JsonlOptions, options), stream):
             yield batch.texts
     else:
         from longtail.data.formats import table
 
-        for source in table.read(path, table.TableOptions.of(options)).splits.values():
+        for source in table.read(path, cast(table.TableOptions, options)).splits.values():
             for batch in source.batches:
                 yield batch.texts
 

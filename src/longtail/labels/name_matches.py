@@ -10,7 +10,7 @@ of its words that the text has speaks for one homonym and against the others. No
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,7 +28,7 @@ from longtail.kernels.native.tokens import add_terms
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.structure import Structure
-from longtail.text.stems import Language, Stems, words_of
+from longtail.text.stems import UNKNOWN, Language, Stems, part_code, words_of
 
 SPAN_TEXTS = 1024
 """Texts that are read at once."""
@@ -161,6 +161,45 @@ class NameTable:
         )  # fmt: skip
         return NameMatches(indptr, labels, numbers, stats, np.diff(ptr), np.array(languages, np.int8))
 
+    def words_of_names(
+        self, vocabulary: Vocabulary, label: int, text: pa.Table, forms: Sequence[str]
+    ) -> list[list[int]]:
+        """Return the places among `forms`, words of one text, of each stem that names of a label have.
+
+        A stem that no form has is left out.
+        """
+        language = self._language_of(text)
+        of_names = {
+            stem
+            for name in _names_of(vocabulary, label)
+            for words in _split(name)
+            for stem in self._stems_of(words, language)
+        }
+        places: dict[int, list[int]] = {}
+        for place, form in enumerate(forms):
+            for stem in of_names.intersection(self._stems_of(words_of(form), language)):
+                places.setdefault(stem, []).append(place)
+        return list(places.values())
+
+    def names_in(self, vocabulary: Vocabulary, label: int, text: pa.Table) -> tuple[str, ...]:
+        """Return the names of a label that one text has as its longest match, mostly one; none without a match."""
+        matches, language = self.match(text), self._language_of(text)
+        numbers = matches.names[matches.labels == label]
+        names = _names_of(vocabulary, label) if len(numbers) else []
+        ptr, codes = _flat([self.stems.codes(_split(name)[0], language) for name in names])
+        sums = hash_names(codes, ptr)[0]
+        matched = self.arrays["hashes"][numbers]
+        return tuple(name for name, total in zip(names, sums, strict=True) if total in matched)
+
+    def _language_of(self, text: pa.Table) -> int:
+        """Return the number of the language that one text is read in."""
+        return self.stems.language_of(next(self._words(text))[1])
+
+    def _stems_of(self, words: Sequence[str], language: int) -> set[int]:
+        """Return the stems of words, those of the parts of compounds among them."""
+        codes = self.stems.codes(words, language).tolist()
+        return {code if code >= 0 else part_code(code) for code in codes if code != UNKNOWN}
+
     def _words(self, texts: pa.Table) -> Iterator[tuple[int, list[str]]]:
         """Yield how many words of each text are its title, and all its words."""
         columns = [texts[name].to_pylist() for name in self.options.columns if name in texts.column_names]
@@ -222,6 +261,11 @@ def _names(vocabulary: Vocabulary) -> Iterator[tuple[int, int, str]]:
         yield label, 1, name
         for other in others:
             yield label, 0, other
+
+
+def _names_of(vocabulary: Vocabulary, label: int) -> list[str]:
+    """Return the preferred name of a label, then the others."""
+    return [vocabulary.table["name"][label].as_py(), *vocabulary.alternatives(label)]
 
 
 def _split(name: str) -> tuple[list[str], list[str]]:

@@ -22,7 +22,7 @@ from longtail.persist import Folder
 from longtail.sparse import sp
 from longtail.structure import Structure
 
-FEW_TEXTS = 16
+FEW_TEXTS = 4
 """Up to this many texts, features are looked up by binary search instead of in a table."""
 MAX_CHILDREN = 1 << 16
 

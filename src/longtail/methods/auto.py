@@ -24,6 +24,8 @@ from longtail.choice.outcome import Outcome
 from longtail.choice.schedule import N_FOLDS
 from longtail.data.dataset import Split
 from longtail.errors import DataError
+from longtail.explain.attribution import Attribution
+from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
@@ -112,7 +114,9 @@ class Auto(Method):
                 run.stages.put("stopped", lambda writer: None)
                 why = f"the stack was given up: {error}"
             else:
-                outcome = Outcome.compared(stack.figures_, STACK, [anchor.method, *(one.method for one in others)])
+                outcome = Outcome.compared(
+                    stack.held_out_.figures, STACK, [anchor.method, *(one.method for one in others)]
+                )
                 return stack if outcome.model == STACK else self._first_member(stack, split), outcome
         alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
         return alone, Outcome(model=anchor.method, why=why)
@@ -133,12 +137,16 @@ class Auto(Method):
         """Return the run of the stack: it ends in time for the anchor to be trained alone."""
         if run.stages.get("stopped") is not None:
             raise OutOfTimeError("it took too long before training was interrupted")
-        left_s = clock.left_s
-        return with_time_limit(run.within(STACK), None if left_s is None else left_s - self.choice_.anchor_s)
+        return with_time_limit(run.within(STACK), clock.left_before(self.choice_.anchor_s))
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         run = run if run.precision in self.model_.precisions else replace(run, precision="auto")
         return self.model_._in_vocabulary(self.model_._top_k(texts, k, run))
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        model = self.model_
+        place = label if model.sees_all_labels else int(np.searchsorted(model.scored_labels_, label))
+        return model._attribute(texts, words, place, run)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return self.model_.scored_labels_
@@ -174,8 +182,7 @@ class Auto(Method):
             return self._create(ANCHOR, {}).estimate_resources(split)
         choice = self._choose(split, Clock(self.options.budget), Run.of(None, threads))
         choice.log()
-        memory, disk = choice.memory_bytes, choice.disk_bytes
-        return ResourceEstimate(memory, disk, "leave_out", seconds=choice.expected_s)
+        return ResourceEstimate(choice.memory_bytes, choice.disk_bytes, "leave_out", seconds=choice.expected_s)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of the model that was kept, and the choice."""

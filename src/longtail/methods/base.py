@@ -35,6 +35,7 @@ from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen
 from longtail.methods.calibrated import Calibrated
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
+from longtail.methods.explaining import Explaining
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.methods.text_columns import TextColumns
@@ -75,7 +76,7 @@ class MethodOptions(Options):
     trained without a twentieth of the texts (at most 2,000), which show how often their scores are right."""
 
 
-class Method(Calibrated, TextColumns, Estimator, ABC):
+class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:

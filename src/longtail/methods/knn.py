@@ -7,6 +7,7 @@ into training.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -14,10 +15,13 @@ from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split, Texts
 from longtail.errors import MissingExtraError
+from longtail.explain.attribution import Attribution
+from longtail.explain.explanation import Example
+from longtail.explain.words import TextWords
 from longtail.linear.resources import pool_bytes
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
 from longtail.methods.calibrated import MOST_ASKED, Unseen
-from longtail.neighbours import Neighbours, Search
+from longtail.neighbours import NO_TEXT, Neighbours, Search
 from longtail.neighbours.text_pool import TextPool, TextPoolOptions
 from longtail.neighbours.vote import vote
 from longtail.persist import Folder, FolderWriter
@@ -70,6 +74,13 @@ class KNN(Method):
         spans = self.pool_.nearest(texts.table, texts.features, run)
         return TopK.stack([vote(neighbours, self.pool_.labels, self.options.power, k) for neighbours in spans])
 
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        near, cosines = (rows[0].tolist() for rows in self.neighbours(texts, run=run))
+        labels = self.pool_.labels
+        pairs = (pair for pair in zip(near, cosines, strict=True) if pair[0] != NO_TEXT and label in labels[pair[0]])
+        nearest = tuple(Example(text, cosine) for text, cosine in pairs)
+        return replace(self._occlusion(words, label, run), nearest=nearest)
+
     def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen:
         """Return lists of training texts by the votes of all others."""
         rows = np.sort(self._drawn(len(split))[:MOST_ASKED])
@@ -80,7 +91,7 @@ class KNN(Method):
 
     def neighbours(
         self,
-        texts: Split | Texts,
+        texts: Split | Texts | TextReadings,
         n: int | None = None,
         *,
         leave_out: bool = False,

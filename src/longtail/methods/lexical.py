@@ -10,6 +10,9 @@ import pyarrow as pa
 from pydantic import PositiveInt
 
 from longtail.data.dataset import Split, Texts
+from longtail.explain.attribution import Attribution
+from longtail.explain.occlusion import both_ways
+from longtail.explain.words import TextWords
 from longtail.labels.name_matches import SPAN_TEXTS, NameMatches, NameOptions, NameTable
 from longtail.labels.name_ranker import NameRanker, count_matches
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
@@ -96,6 +99,11 @@ class Lexical(Method):
         self._check_fitted()
         matches = self.table_.match(TextReadings.of(texts).table)
         return replace(matches, probabilities=self.ranker_.probabilities(matches, self.table_))
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        groups = self.table_.words_of_names(self.vocabulary_, label, texts.table, words.forms)
+        weights = both_ways(words, groups, label, len(self.vocabulary_), lambda some, n: self._top_k(some, n, run))
+        return Attribution("occlusion", weights, names=self.table_.names_in(self.vocabulary_, label, texts.table))
 
     def _save(self, writer: FolderWriter) -> None:
         self.table_.save(writer, "names")

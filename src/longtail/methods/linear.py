@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import Field
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution, mean_of
+from longtail.explain.terms import term_shares
+from longtail.explain.words import TextWords
 from longtail.kernels.rows import Rows
 from longtail.labels.clusters import ClusterShares, LabelInputs, Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
+from longtail.linear.contributions import attribute_linear
 from longtail.linear.ranker import RankerOptions
 from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
@@ -84,6 +88,13 @@ class Linear(FeatureEnsemble[TreeMember]):
         tree = self._fit_tree(rows, split.labels, index, seed, run)
         shares = ClusterShares.of(split.labels, index, vectors, seed)
         return TreeMember(tree, self.features_, options.search, shares=shares)
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        row = texts.rows(self.features_, run)
+        shares = term_shares(words, self.features_, row.indices)
+        weight = self.options.search.cluster_weight
+        trees = [attribute_linear(one.tree, row, shares, words, label, weight) for one in self.members_]
+        return mean_of(trees, self.options.ensemble.weights)
 
     def _fit_tree(
         self, rows: Rows, labels: LabelMatrix, index: LabelIndex, seed: int, run: Run, *, share: float = 1.0

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split
+from longtail.explain.explanation import Explanation
+from longtail.explain.words import TextWords
 from longtail.methods.base import Method, MethodOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
@@ -135,3 +138,36 @@ class FeatureEnsemble(EnsembleMethod[M]):
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of the members."""
         return {"n_features": self.features_.n_features, **super().describe()}
+
+
+class MethodOfMethods(Method):
+    """A method whose members are whole methods of any kind, with the same labels."""
+
+    members_: list[Method]
+
+    def _lists(self, texts: TextReadings, length: int, run: Run) -> list[TopK]:
+        """Return the lists of all members."""
+        return [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
+
+    def _save_members(self, writer: FolderWriter) -> None:
+        """Write each member as a model inside the model."""
+        for number, member in enumerate(self.members_):
+            member._write(writer.within(f"member-{number}"))
+
+    def _open_members(self, folder: Folder, untrained: Sequence[Method]) -> None:
+        """Open what `_save_members` wrote; `untrained` are the members as the options say."""
+        self.members_ = [type(one).open(folder.within(f"member-{number}")) for number, one in enumerate(untrained)]
+
+    def _explained(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> list[Explanation]:
+        """Return why each member gives the one text of `texts` a label, or does not."""
+        return [member._explanation(texts, words, label, _run_for(member, run)) for member in self.members_]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of all members: of their trees of labels (`members`) and of their networks."""
+        facts = [member.describe() for member in self.members_]
+        return {key: [one for each in facts for one in each.get(key, ())] for key in ("members", "networks")}
+
+
+def _run_for(member: Method, run: Run) -> Run:
+    """Return the run at a precision that the member can predict with."""
+    return run if run.precision in member.precisions else replace(run, precision="auto")

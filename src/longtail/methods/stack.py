@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution, of_members
+from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
+from longtail.methods.members import MethodOfMethods
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
 from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
-from longtail.stacking.held_out import HeldOutFigures
+from longtail.stacking.held_out import HeldOut
 from longtail.stacking.ranker import RankerOptions
+from longtail.stacking.shares import member_shares
 from longtail.stacking.trees import TreesOptions
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
@@ -77,7 +81,7 @@ class StackOptions(MethodOptions):
 
 
 @METHODS.register("stack")
-class Stack(Method):
+class Stack(MethodOfMethods):
     """Several methods, and a ranker that learns on held-out texts whom to trust with which label.
 
     For example:
@@ -91,8 +95,6 @@ class Stack(Method):
     precisions = PRECISIONS
     reads_features = True
     sees_all_labels = True
-
-    members_: list[Method]
 
     if TYPE_CHECKING:
 
@@ -112,8 +114,8 @@ class Stack(Method):
             lists_of_unseen(self._asker(number, split, texts), folds, rows, options.list_length, within)
             for number, within in enumerate(self._runs(run))
         ]
-        learned = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
-        self.ranker_, self.calibration_, self.held_out_, self.figures_ = learned
+        ranked = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
+        self.ranker_, self.calibration_, self.held_out_ = ranked
         untrained = zip(self._untrained(), self._runs(run), strict=True)
         self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
 
@@ -131,9 +133,13 @@ class Stack(Method):
         return [run.within(f"member-{number}") for number in range(len(self.options.members))]
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
-        length = max(k, self.options.list_length)
-        lists = [member.top_k(texts, length, run=_run_for(member, run)) for member in self.members_]
-        return self.ranker_.top_k(lists, texts.table, k, run)
+        return self.ranker_.top_k(self._lists(texts, max(k, self.options.list_length), run), texts.table, k, run)
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        lists = self._lists(texts, self.options.list_length, run)
+        shares = member_shares(self.ranker_, lists, texts.table, label, run)
+        names = [member.method for member in self.options.members]
+        return of_members(names, shares, self._explained(texts, words, label, run), words)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
@@ -143,16 +149,13 @@ class Stack(Method):
 
     def _save(self, writer: FolderWriter) -> None:
         self.ranker_.save(writer)
-        writer.manifest["figures"] = self.figures_._asdict()
-        for number, member in enumerate(self.members_):
-            member._write(writer.within(f"member-{number}"))
+        self.held_out_.save(writer)
+        self._save_members(writer)
 
     def _open(self, folder: Folder) -> None:
-        self.members_ = [
-            type(member).open(folder.within(f"member-{number}")) for number, member in enumerate(self._untrained())
-        ]
+        self._open_members(folder, self._untrained())
         self.ranker_ = CandidateRanker.load(folder, self.options.ranker, self.vocabulary_, len(self.members_))
-        self.figures_ = HeldOutFigures(**folder.manifest.get("figures", {}))
+        self.held_out_ = HeldOut.load(folder, int(self.facts_["n_texts"]), len(self.vocabulary_))
 
     def _untrained(self) -> list[Method]:
         return [member.create(self.options.seed) for member in self.options.members]
@@ -177,17 +180,6 @@ class Stack(Method):
         total = ResourceEstimate(0, 0, "")
         n_trainings = 1 + self.options.n_ranked_folds * (1 - 1 / self.options.n_folds)
         for member in self._untrained():
-            estimate = member.estimate_resources(split, measure, threads)
-            seconds = None if estimate.seconds is None else estimate.seconds * n_trainings
-            total = total.then(replace(estimate, seconds=seconds))
+            one = member.estimate_resources(split, measure, threads)
+            total = total.then(one if one.seconds is None else replace(one, seconds=one.seconds * n_trainings))
         return total
-
-    def describe(self) -> dict[str, Any]:
-        """Return the facts of all members: of their trees of labels (`members`) and of their networks."""
-        facts = [member.describe() for member in self.members_]
-        return {key: [one for each in facts for one in each.get(key, ())] for key in ("members", "networks")}
-
-
-def _run_for(member: Method, run: Run) -> Run:
-    """Return the run at a precision that the member can predict with."""
-    return run if run.precision in member.precisions else replace(run, precision="auto")

@@ -11,7 +11,7 @@ import hashlib
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -76,6 +76,18 @@ def load_config(model: LocatedModel) -> Any:
     return config
 
 
+def config_of(saved: Mapping[str, Any]) -> Any:
+    """Return the config that was saved with a model."""
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(saved["model_type"], **{k: v for k, v in saved.items() if k != "model_type"})
+
+
+def origin_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return where a saved encoder came from: its name and its source."""
+    return {key: str(facts["origin"][key]) for key in ("name", "source")}
+
+
 def load_weights(model: LocatedModel, add_pooling_layer: bool) -> tuple[Any, set[str]]:
     """Return the `transformers` model of an encoder, and the names of weights that were missing."""
     import torch
@@ -122,11 +134,9 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def _reachable(model: LocatedModel, what: str) -> Iterator[None]:
     """Turn the library's errors about missing or damaged files, or about the network, into one line."""
-    from safetensors import SafetensorError
-
     try:
         yield
-    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+    except Exception as error:  # transformers raises anything where files are not as it expects
         if Path(model.place).is_dir():
             reason = " ".join(str(error).split())[:200]
             raise ConfigError(f"encoder.model: the {what} of {model.place} cannot be read: {reason}") from error

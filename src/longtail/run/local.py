@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,8 +25,8 @@ class LocalEngine:
     """Carries out jobs with `n_threads` threads; by default as many as there are cores."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is not None and n_threads < 1:
-            raise ConfigError(f"threads must be at least 1, got {n_threads}")
+        if n_threads is not None and (not isinstance(n_threads, Integral) or n_threads < 1):
+            raise ConfigError(f"threads must be a whole number of at least 1, got {n_threads!r}")
         self.n_threads = n_threads or available_cores()
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -105,6 +105,17 @@ def keep_allowed(lists: TopK, allowed: NDArray[np.bool_], k: int) -> TopK:
     return kept
 
 
+def label_number(vocabulary: Vocabulary, entry: str) -> int:
+    """Return the number of the label with an id or, failing that, a name; raise if there is none, or several."""
+    named = np.flatnonzero(_look_up(vocabulary, [entry])[0])
+    if not len(named):
+        raise ConfigError(_unknown(vocabulary, entry))
+    if len(named) > 1:
+        ids = ", ".join(vocabulary.table["id"].take(pa.array(named[:3])).to_pylist())
+        raise ConfigError(f"a label must be named by its id where several are called '{entry}', such as {ids}")
+    return int(named[0])
+
+
 def _needs_more(lists: TopK, kept: TopK, wanted: int) -> NDArray[np.bool_]:
     """Return which texts have fewer than `wanted` labels although the method may have more."""
     short = np.count_nonzero(kept.labels != NO_LABEL, axis=1) < wanted

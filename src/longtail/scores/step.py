@@ -40,6 +40,7 @@ STEPS: Registry[type[ScoreStep]] = Registry(
         "calibrate": "longtail.scores.calibrate",
         "display": "longtail.scores.display",
         "filter": "longtail.scores.filters",
+        "label_scales": "longtail.scores.label_scales",
         "tail": "longtail.scores.tail",
         "threshold": "longtail.scores.threshold",
     },

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
-from longtail.serve import about, annif, docs_page, tag
+from longtail.explain import ExampleTexts
+from longtail.serve import about, annif, docs_page, tag, why
 from longtail.serve.guard import Guard
 from longtail.serve.models import Models
 from longtail.serve.problems import add_handlers
@@ -26,6 +27,7 @@ def create_app(
     models: Models,
     settings: ServeSettings | None = None,
     *,
+    examples: ExampleTexts | None = None,
     routers: Iterable[APIRouter] = (),
     mounts: Mapping[str, ASGIApp] | None = None,
 ) -> FastAPI:
@@ -34,11 +36,12 @@ def create_app(
     Args:
         models: The open models.
         settings: Limits, tokens, batches.
+        examples: Training texts of the first model, of which explanations show the nearest.
         routers: Further routes. They protect themselves with `Depends(requires(role))`; a router's own `lifespan` is
             run with that of the application.
         mounts: Applications by path, such as static files at `/`, which come after all routes.
     """
-    service = Service(models, settings or ServeSettings())
+    service = Service(models, settings or ServeSettings(), examples)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -58,7 +61,7 @@ def create_app(
     app.state.service = service
     add_handlers(app)
     app.add_middleware(Guard, service=service)
-    for router in (tag.router, about.router, annif.router, docs_page.router, *routers):
+    for router in (tag.router, why.router, about.router, annif.router, docs_page.router, *routers):
         app.include_router(router)
     for path, mounted in (mounts or {}).items():
         app.mount(path, mounted)

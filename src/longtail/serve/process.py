@@ -7,6 +7,7 @@ with listening("127.0.0.1", 8000) as listener:
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -52,6 +53,7 @@ def run_server(app: FastAPI, listener: socket.socket) -> None:
     """Answer requests until SIGTERM or SIGINT; then end those that have begun."""
     service: Service = app.state.service
     _allow_many_connections()
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # its warnings are about what clients send
     sys.setswitchinterval(_SWITCH_S)
     config = uvicorn.Config(
         app,

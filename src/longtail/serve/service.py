@@ -6,11 +6,14 @@ It is `request.app.state.service`; routes get it from the dependency `service_of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import Request
 
+from longtail.explain import ExampleTexts, Explanation
 from longtail.serve.access import Access
 from longtail.serve.batching import Batcher, Question, TextLabels
 from longtail.serve.metrics import ServerMetrics
@@ -27,14 +30,15 @@ Groups = Sequence[tuple[tuple[str, ...], list[int], Sequence[Sequence[str]]]]
 class Service:
     """The state of one process."""
 
-    def __init__(self, models: Models, settings: ServeSettings) -> None:
-        self.models, self.settings = models, settings
+    def __init__(self, models: Models, settings: ServeSettings, examples: ExampleTexts | None = None) -> None:
+        self.models, self.settings, self.examples = models, settings, examples
         self.access = Access(settings.tokens)
         self.metrics = ServerMetrics()
         self.metrics.models(models)
         self.batcher = Batcher(settings, models.run, self._count_batch)
         self.is_stopping = False
         self._n_requests = 0
+        self._slow = ThreadPoolExecutor(1, thread_name_prefix="explain")
 
     async def tag(
         self,
@@ -47,18 +51,10 @@ class Service:
     ) -> list[TextLabels]:
         """Return the labels of the texts of a request, in their order; raise 429 or 503 where there are too many."""
         allowed, denied = (None if labels is None else tuple(labels) for labels in (allow, deny))
-        with self.admitted():
-            try:
-                async with asyncio.timeout(self.settings.timeout_s):
-                    answers = await asyncio.gather(
-                        *(
-                            self.batcher.lists(Question(model, columns, k, allowed, denied), rows)
-                            for columns, _, rows in groups
-                        )
-                    )
-            except TimeoutError:
-                took = f"tagging took longer than {self.settings.timeout_s:g} s"
-                raise Problem(503, f"{took}; send fewer texts, or try again later", _RETRY) from None
+        async with self.admitted():
+            answers = await asyncio.gather(
+                *(self.batcher.lists(Question(model, columns, k, allowed, denied), rows) for columns, _, rows in groups)
+            )
         if len(groups) == 1:
             return answers[0]
         by_place = {
@@ -68,15 +64,28 @@ class Service:
         }
         return [by_place[place] for place in sorted(by_place)]
 
-    @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Count a request for labels while it is worked on; raise 429 where there are too many."""
+    async def explain(self, model: ServedModel, fields: dict[str, str], label: str, n_examples: int) -> Explanation:
+        """Return why a label fits a text, one at a time: tagging goes on beside it."""
+        examples = self.examples if model is self.models.default else None
+        explaining = partial(
+            model.method.explain, fields, label, examples=examples, n_examples=n_examples, run=self.models.run
+        )
+        async with self.admitted():
+            return await asyncio.get_running_loop().run_in_executor(self._slow, explaining)
+
+    @asynccontextmanager
+    async def admitted(self) -> AsyncIterator[None]:
+        """Count a request while it is worked on; raise 429 where there are too many, 503 where it takes too long."""
         if self._n_requests >= self.settings.max_requests:
             raise Problem(429, f"{self._n_requests:,} requests are worked on already; try again later", _RETRY)
         self._n_requests += 1
         self.metrics.in_progress.inc()
         try:
-            yield
+            async with asyncio.timeout(self.settings.timeout_s):
+                yield
+        except TimeoutError:
+            took = f"it took longer than {self.settings.timeout_s:g} s"
+            raise Problem(503, f"{took}; send fewer or shorter texts, or try again later", _RETRY) from None
         finally:
             self._n_requests -= 1
             self.metrics.in_progress.dec()
@@ -94,6 +103,7 @@ class Service:
     def close(self) -> None:
         """End the threads."""
         self.batcher.close()
+        self._slow.shutdown(wait=False, cancel_futures=True)
 
     def _count_batch(self, question: Question, n_texts: int, seconds: float) -> None:
         self.metrics.batch(question.model.name, n_texts, seconds)

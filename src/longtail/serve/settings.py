@@ -28,13 +28,13 @@ class ServeSettings(Options):
     """Time for the head of a request to arrive, and again for its body; then the connection is closed."""
     drain_s: PositiveInt = 30
     """Time that requests have to end when the server stops."""
-    batch_texts: PositiveInt = 512
+    batch_texts: PositiveInt = 256
     """Texts that a model tags at once, at most."""
     batch_wait_s: NonNegativeFloat = 0.0
     """Time that a batch waits for further requests. By default a batch holds what arrived while the last one was
     tagged, and nobody waits for others."""
-    batches_at_once: PositiveInt = 1
-    """Batches that a process tags at the same time."""
+    batches_at_once: PositiveInt | None = None
+    """Batches that a process tags at the same time, once enough texts wait for that; by default one per thread."""
     tokens: str | None = None
     """A file of bearer tokens with their roles; without one everybody who can connect may do everything."""
     local_only: bool = False

@@ -33,7 +33,7 @@ from longtail.stacking.features import (
     text_lengths,
 )
 from longtail.stacking.folds import folds_of
-from longtail.stacking.held_out import HeldOutFigures, HeldOutLists
+from longtail.stacking.held_out import HeldOut
 from longtail.stacking.label_facts import Hierarchy, LabelFacts
 from longtail.stacking.ranker import Ranker, RankerOptions, fit_ranker, load_ranker
 from longtail.structure import Structure
@@ -50,8 +50,7 @@ class Learned(NamedTuple):
 
     ranker: CandidateRanker
     calibration: Calibrate
-    held_out: HeldOutLists
-    figures: HeldOutFigures
+    held_out: HeldOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +106,7 @@ class CandidateRanker:
         everything = np.arange(len(rows))
         evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
         whole = cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run))
-        held_out = HeldOutLists(rows, in_order, lists)
-        return Learned(whole, fit_calibration(in_order, labels), held_out, HeldOutFigures.of(held_out, labels))
+        return Learned(whole, fit_calibration(in_order, labels), HeldOut.of(rows, in_order, lists, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
         """Return the best k of the members' labels for each text."""

@@ -116,6 +116,12 @@ class Tfidf:
         block_of = np.searchsorted(self._weights.starts, chosen, "right") - 1
         return [f"{self.options.blocks[block].column}:{term}" for block, term in zip(block_of, terms, strict=True)]
 
+    def bounds_of_blocks(self) -> list[tuple[int, int]]:
+        """Return the first feature of each block and the one behind its last."""
+        self._check_fitted()
+        ends = [*self._weights.starts[1:].tolist(), self.n_features_]
+        return list(zip(self._weights.starts.tolist(), ends, strict=True))
+
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write everything into a folder under `name`."""
         self._check_fitted()

@@ -137,6 +137,11 @@ def test_parquet_columns_and_damage_are_reported(tmp_path):
     (tmp_path / "b.parquet").write_bytes(b"nonsense")
     with pytest.raises(DataError, match=r"cannot read .*b\.parquet"):
         load_dataset(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"text": ["a"], "labels": [["b"]]}), tmp_path / "c.parquet")
+    content = (tmp_path / "c.parquet").read_bytes()
+    (tmp_path / "c.parquet").write_bytes(content.replace(b"\x04list", b"\x04\xffist"))
+    with pytest.raises(DataError, match=r"cannot read .*c\.parquet.*codec can't decode"):
+        load_dataset(tmp_path / "c.parquet")
 
 
 LABEL = st.text(string.ascii_letters + 'äöü:, "', min_size=1, max_size=6).map(str.strip).filter(bool)

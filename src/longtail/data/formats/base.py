@@ -25,8 +25,10 @@ class Format:
     options: type[Options]
     fits: Callable[[Path], bool]
     """Whether a file or folder looks like this format."""
-    read: Callable[[Path, Any], Source]
+    read: Callable[[Any, Any], Source]
     """Reads a file or folder with options of the class `options`."""
+    addresses: tuple[str, ...] = ()
+    """Beginnings of the addresses (`postgresql://`) that it reads beside files; they are handed over as texts."""
 
 
 FORMATS: Registry[Format] = Registry(
@@ -40,6 +42,7 @@ FORMATS: Registry[Format] = Registry(
         "svmlight": "longtail.data.formats.xmc",
         "fasttext": "longtail.data.formats.fasttext",
         "xbert": "longtail.data.formats.xbert",
+        "reviews": "longtail.review.source",
     },
 )
 """In the order in which they are tried; those of plug-ins come last."""

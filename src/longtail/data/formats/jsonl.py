@@ -194,7 +194,7 @@ def _unicode(path: Path, number: int, field: str, value: Any, options: JsonlOpti
         return value
     if options.on_bad_utf8 == "error":
         what = f'"{field}" must be valid Unicode, got half of a surrogate pair'
-        raise fault(path, number, f"{what}; mend it or set on_bad_utf8 to 'replace'")
+        raise fault(path, number, f"{what}; mend it or set `on_bad_utf8=replace`")
     return _LONE_SURROGATE.sub("\ufffd", value)
 
 

@@ -109,7 +109,7 @@ def _parquet(path: Path, options: TableOptions) -> Iterator[pa.Table]:
             for batch in file.iter_batches(columns=wanted):
                 batch.validate(full=True)  # Parquet does not check that strings are UTF-8
                 yield pa.table(batch)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns may be any bytes
         raise DataError(f"cannot read {path}: {error}") from error
 
 
@@ -213,8 +213,17 @@ def _wanted(path: Path, schema: pa.Schema, options: TableOptions) -> list[str]:
             hint = did_you_mean(name, names) if name not in names else ""
             what = "`label_column`" if name == options.label_column else "`text_column`"
             what = what if name in (options.text_column, options.label_column) else "id_column and fields"
-            raise DataError(f"{path} must have one column '{name}', got {got}{hint}; choose with {what}")
+            how = _delimiter_hint(names) or f"choose with {what}"
+            raise DataError(f"{path} must have one column '{name}', got {got}{hint}; {how}")
     return list(dict.fromkeys(wanted))
+
+
+def _delimiter_hint(names: list[str]) -> str:
+    """Return what to set if all names of columns seem to stand in one cell."""
+    mark = next((mark for mark in ";|\t," if len(names) == 1 and mark in names[0]), None)
+    if mark == "\t":
+        return "its cells seem to end at tabs: call it .tsv"
+    return "" if mark is None else f'its cells seem to end at {mark}: set `delimiter="{mark}"`'
 
 
 def _further(schema: pa.Schema, options: TableOptions) -> list[str]:

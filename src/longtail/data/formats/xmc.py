@@ -132,7 +132,7 @@ def _features(lines: pa.Array, n_features: int | None) -> Any | None:
 
 
 def _line_fault(path: Path, block: LineBlock, n_features: int | None) -> DataError:
-    most = (n_features or MAX_COLUMNS) - 1
+    most = min(n_features or MAX_COLUMNS, MAX_COLUMNS) - 1
     for number, line in enumerate(block.lines.to_pylist(), block.line):
         if not _LINE.fullmatch(line):
             return fault(path, number, f"a line must be labels and feature:value pairs, got {line[:_SHOWN]!r}")

@@ -1,8 +1,9 @@
 """The level step of `reference.beam`, compiled: one way for many texts, one for few.
 
 Many texts are taken cluster by cluster: the chunk's features are written into a table once, so that each
-non-zero of each text finds its row by one look. For few texts that table would cost more than it saves,
-and rows are found by binary search.
+non-zero of each text finds its row by one look. The table is not cleared: rows of later clusters have larger
+numbers, and smaller ones are of no meaning. For few texts the table would cost more than it saves, and rows are
+found by binary search, for several features at once: each look waits for memory, and these wait together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from longtail.kernels.native.jit import kernel
 from longtail.kernels.reference.beam import HAIR
 
 _HAIR = np.float32(HAIR)
+_LANES = 16
+"""Features that are looked up at once."""
+_MOST_ROWS = (1 << 31) - 1
 
 
 @kernel
@@ -39,30 +43,33 @@ def chunk_margins(
             if cluster >= 0:
                 group[place[cluster]] = i * width + j
                 place[cluster] += 1
-    row_of = np.full(n_features, -1, np.int32)
+    row_of = np.full(n_features, -1, np.int32)  # plus the rows of all clusters before
+    n_before = np.int64(0)
     for cluster in range(n_clusters):
         if group_ptr[cluster] == group_ptr[cluster + 1]:
             continue
         first, first_row, base = child_ptr[cluster], row_ptr[cluster], entry_base[cluster]
         ends = first_row + cluster
         n_rows, n_children = row_ptr[cluster + 1] - first_row, child_ptr[cluster + 1] - first
+        if n_before + n_rows > _MOST_ROWS:
+            row_of[:] = -1
+            n_before = np.int64(0)
         for r in range(n_rows):
-            row_of[row_feature[first_row + r]] = r
+            row_of[row_feature[first_row + r]] = n_before + r
         for at in range(group_ptr[cluster], group_ptr[cluster + 1]):
             i, j = group[at] // width, group[at] % width
             out = offsets[i, j]
             for c in range(n_children):
                 margins[out + c] = 0
             for p in range(indptr[i], indptr[i + 1]):
-                r = row_of[indices[p]]
+                r = row_of[indices[p]] - n_before
                 if r >= 0:
                     value = values[p]
                     for e in range(base + row_entry[ends + r], base + row_entry[ends + r + 1]):
                         margins[out + entry_child[e]] += value * entry_value[e]
             for c in range(n_children):
                 margins[out + c] = margins[out + c] * scale[first + c] + bias[first + c]
-        for r in range(n_rows):
-            row_of[row_feature[first_row + r]] = -1
+        n_before += n_rows
 
 
 @kernel
@@ -72,6 +79,7 @@ def chunk_margins_few(
     n_features, margins,
 ):  # fmt: skip
     """Do what `reference.beam.chunk_margins` does, for few texts: features are looked up by binary search."""
+    lows = np.empty(_LANES, np.int64)
     for i in range(clusters.shape[0]):
         for j in range(clusters.shape[1]):
             cluster = clusters[i, j]
@@ -81,23 +89,25 @@ def chunk_margins_few(
             n_children = child_ptr[cluster + 1] - first
             for c in range(n_children):
                 margins[out + c] = 0
-            low, end = row_ptr[cluster], row_ptr[cluster + 1]
-            for p in range(indptr[i], indptr[i + 1]):
-                feature = indices[p]
+            first_row = row_ptr[cluster]
+            n_rows = row_ptr[cluster + 1] - first_row
+            for p in range(indptr[i], indptr[i + 1] if n_rows else indptr[i], _LANES):
+                n = min(_LANES, indptr[i + 1] - p)
+                for lane in range(n):
+                    lows[lane] = first_row
                 # Binary search without branches: they would be guessed wrongly half the time.
-                n_left = end - low
+                n_left = n_rows
                 while n_left > 1:
                     half = n_left >> 1
-                    low += half * np.int64(row_feature[low + half - 1] < feature)
+                    for lane in range(n):
+                        lows[lane] += half * np.int64(row_feature[lows[lane] + half - 1] < indices[p + lane])
                     n_left -= half
-                if low < end and row_feature[low] < feature:
-                    low += 1
-                if low == end:
-                    break
-                if row_feature[low] == feature:
-                    value = values[p]
-                    for e in range(base + row_entry[low + cluster], base + row_entry[low + cluster + 1]):
-                        margins[out + entry_child[e]] += value * entry_value[e]
+                for lane in range(n):
+                    low = lows[lane]
+                    if row_feature[low] == indices[p + lane]:
+                        value = values[p + lane]
+                        for e in range(base + row_entry[low + cluster], base + row_entry[low + cluster + 1]):
+                            margins[out + entry_child[e]] += value * entry_value[e]
             for c in range(n_children):
                 margins[out + c] = margins[out + c] * scale[first + c] + bias[first + c]
 

@@ -27,7 +27,7 @@ from longtail.errors import ConfigError
 from longtail.neighbours.scope import Scope
 from longtail.nn.encoders.base import ENCODERS
 from longtail.nn.encoders.words import WordEncoder, WordEncoderOptions
-from longtail.nn.pretrained import find, load_config, load_tokenizer, load_weights
+from longtail.nn.pretrained import find, load_config, load_tokenizer, load_weights, origin_of
 from longtail.options import Ablation
 from longtail.persist import Folder
 from longtail.run.run import Run
@@ -188,7 +188,7 @@ class Reader(WordEncoder):
             return super().restore(options, facts, folder, name)
         tokeniser: Any = Pieces.load(folder, f"{name}-tokeniser")
         encoder = cls(options, tokeniser, int(facts["word_width"]))
-        encoder.n_found, encoder.origin = int(facts["n_found"]), facts["origin"]
+        encoder.n_found, encoder.origin = int(facts["n_found"]), origin_of(facts)
         return encoder
 
     @classmethod

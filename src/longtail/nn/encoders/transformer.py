@@ -21,12 +21,21 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from longtail.errors import ConfigError
+from longtail.errors import ConfigError, ModelFormatError
 from longtail.neighbours.scope import Scope
 from longtail.nn.encoders.base import ENCODERS, Encoder, EncoderOptions, lengths_of
 from longtail.nn.encoders.bert_layer import FAMILIES, Runs, shorten
 from longtail.nn.heads.base import working_dtype
-from longtail.nn.pretrained import DEFAULT, find, load_config, load_tokenizer, load_weights, quiet
+from longtail.nn.pretrained import (
+    DEFAULT,
+    config_of,
+    find,
+    load_config,
+    load_tokenizer,
+    load_weights,
+    origin_of,
+    quiet,
+)
 from longtail.persist import Folder
 from longtail.run.log import LOG
 from longtail.run.run import Run
@@ -145,13 +154,14 @@ class Transformer(Encoder):
     @classmethod
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
         """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
-        from transformers import AutoConfig
-
-        saved = dict(facts["config"])
-        with quiet():
-            config = AutoConfig.for_model(saved.pop("model_type"), **saved)
-            encoder = cls.from_config(config, options, Pieces.load(folder, f"{name}-tokeniser"))
-        encoder.origin = facts["origin"]
+        pieces = Pieces.load(folder, f"{name}-tokeniser")
+        try:
+            with quiet():
+                encoder = cls.from_config(config_of(facts["config"]), options, pieces)
+        except Exception as error:  # transformers raises anything where a config is not as it expects
+            reason = " ".join(str(error).split())[:200]
+            raise ModelFormatError(f"{folder.path}, {name}: the config fits no encoder: {reason}; train it") from error
+        encoder.origin = origin_of(facts)
         return encoder
 
     @classmethod
