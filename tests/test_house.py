@@ -63,6 +63,7 @@ ONLY_IN = {
     "numba": [KERNELS],
     "llvmlite": [KERNELS],
     **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
+    "captum": [SOURCE / "nn" / "gradients.py"],
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from longtail.cli import (
+    card,
     compare,
     data,
     demo,
@@ -54,6 +55,7 @@ app.command("predict")(predict.predict)
 app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
+app.command("card")(card.card)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("info")(show.info)

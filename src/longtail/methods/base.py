@@ -184,7 +184,7 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
         `progress` are shorthands for its parts.
         """
         call = Call(k, threshold, min_precision, min_recall, tail_weight, allow=allow, deny=deny)
-        return self._answer(texts, call, Run.of(run, threads, progress), precision).lists
+        return self.answer(texts, call, Run.of(run, threads, progress), precision).lists
 
     def predict(
         self,
@@ -207,16 +207,16 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
         Models whose scores are calibrated also give the predicted recall of each list, and a route for each text.
         """
         call = Call(k, threshold, min_precision, min_recall, tail_weight, allow=allow, deny=deny)
-        answer = self._answer(texts, call, Run.of(run, threads, progress), precision, with_recall=True)
+        answer = self.answer(texts, call, Run.of(run, threads, progress), precision, with_recall=True)
         recall = None if answer.recall is None else answer.recall.tolist()
         return Predictions(self.suggestions(answer.lists), recall)
 
-    def _answer(
+    def answer(
         self,
         texts: Split | Texts | TextReadings,
         call: Call,
         run: Run,
-        precision: Precision | None,
+        precision: Precision | None = None,
         *,
         with_recall: bool = False,
     ) -> Answer:

@@ -13,11 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.explain.explanation import Explanation
 from longtail.explain.words import TextWords
+from longtail.labels.model_labels import ModelLabels
 from longtail.methods.base import Method, MethodOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
@@ -161,6 +164,9 @@ class MethodOfMethods(Method):
     def _explained(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> list[Explanation]:
         """Return why each member gives the one text of `texts` a label, or does not."""
         return [member._explanation(texts, words, label, _run_for(member, run)) for member in self.members_]
+
+    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
+        return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of all members: of their trees of labels (`members`) and of their networks."""
