@@ -37,7 +37,7 @@ def main() -> None:
             queue = make_queue(store, "packages", {"overlap": 0.3})
             add_texts(store, queue, [Record({"text": record["text"]}) for record in data.test[20:60]])
         command = [sys.executable, "-m", "longtail", "serve", str(folder / "model"), "--port", str(PORT)]
-        command += ["--reviews", str(folder / "reviews.db")]
+        command += ["--reviews", str(folder / "reviews.db"), "--examples", "debtags-sample"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
                 assert any(line.strip() == "ready" for line in server.stderr or ())
@@ -54,6 +54,7 @@ def take_pictures() -> None:
         keep(ada, "desk")
         ada.keyboard.press("?")
         ada.wait_for_selector("#fields mark")
+        ada.wait_for_timeout(500)
         keep(ada, "desk-why")
         ada.keyboard.press("?")
         ada.keyboard.press("/")

@@ -1,8 +1,10 @@
 // The desk: fetches texts, takes keys, files decisions.
 
 import { Refused, Unreachable, get, persistently, post, upload, whenATokenIsNeeded } from "./api.js";
-import { Outbox } from "./outbox.js";
-import { $, drawHints, drawLabels, drawMatches, drawReasons, drawText } from "./view.js";
+import { decision, recordFor, withLabels } from "./items.js";
+import { Outbox, newKey } from "./outbox.js";
+import { Search } from "./search.js";
+import { $, ask, drawHints, drawLabels, drawReasons, drawText } from "./view.js";
 import { keep, kept, otherLanguage, word, writeWords } from "./words.js";
 
 const HISTORY = 50;
@@ -17,8 +19,6 @@ const desk = {
   history: [], // what was filed from this page, for undo
   cursor: 0,
   why: false,
-  matches: [],
-  chosen: 0,
   generation: 0, // rises with every text that is shown; late answers for another one are dropped
 };
 
@@ -32,23 +32,14 @@ const outbox = new Outbox(
   (why) => say(word("refused")(why)),
 );
 
+const search = new Search(addLabel, say, () => desk.item && $("text").focus({ preventScroll: true }));
+
 function say(text) {
   $("status").textContent = text;
 }
 
 function review(path) {
   return `/v1/review/queues/${encodeURIComponent(desk.queue)}/${path}`;
-}
-
-// Asks for one line in a dialog, and returns it.
-function ask(title, label, value = "") {
-  $("ask-title").textContent = word(title);
-  $("ask-label").textContent = word(label);
-  $("answer").value = value;
-  $("ask").showModal();
-  return new Promise((resolve) => {
-    $("ask").addEventListener("close", () => resolve($("answer").value.trim() || value), { once: true });
-  });
 }
 
 async function askPerson() {
@@ -63,15 +54,7 @@ async function askPerson() {
 function received(answer) {
   const { done, texts } = answer.progress;
   $("progress").textContent = word("progress")(done, texts);
-  const item = answer.item;
-  if (!item) return null;
-  const filed = item.filed && new Set(item.filed);
-  item.labels = item.suggested.map((one) => ({ ...one, checked: filed ? filed.has(one.id) : one.checked }));
-  const shown = new Set(item.suggested.map((one) => one.id));
-  for (const id of item.filed ?? []) {
-    if (!shown.has(id)) item.labels.push({ id, name: id, path: [], score: null, checked: true });
-  }
-  return item;
+  return answer.item && withLabels(answer.item);
 }
 
 function atHand() {
@@ -116,13 +99,13 @@ async function prefetch() {
 }
 
 function show(item) {
-  Object.assign(desk, { item, cursor: 0, why: false, matches: [], generation: desk.generation + 1 });
+  Object.assign(desk, { item, cursor: 0, why: false, generation: desk.generation + 1 });
   item.shownAt = performance.now();
   item.keystrokes = 0;
   $("start").hidden = true;
   $("desk").hidden = false;
   $("why").hidden = true;
-  closeSearch();
+  search.close();
   drawText(item);
   redraw();
   scrollTo(0, 0);
@@ -150,7 +133,7 @@ async function bring(fields) {
     fillQueues(desk.queue);
   } else {
     const { calibrated } = desk.model;
-    const tag = async (more) => (await post("/v1/tag", { records: [record(fields)], k: 9, ...more })).results[0];
+    const tag = async (more) => (await post("/v1/tag", { records: [recordFor(desk.model, fields)], k: 9, ...more })).results[0];
     const [tagged, filed] = [await tag({}), await tag({ threshold: calibrated ? "auto" : 0.5 })];
     const suggested = tagged.labels.map((one, place) => ({ ...one, checked: place < filed.labels.length }));
     answer = { progress: {}, item: { text: 0, fields, suggested, calibrated, blind: false, route: tagged.route, cut: tagged.cut } };
@@ -160,11 +143,6 @@ async function bring(fields) {
   if (desk.item) desk.ready.unshift(desk.item);
   say("");
   show(item);
-}
-
-// The fields of a text as the model reads them: those that it needs and the text lacks are empty.
-function record(fields) {
-  return { ...Object.fromEntries(desk.model.fields.map((name) => [name, ""])), ...fields };
 }
 
 async function openFiles(files) {
@@ -186,20 +164,7 @@ function file(kind) {
   if (!item) return;
   const checked = item.labels.filter((one) => one.checked);
   if (desk.store) {
-    const shown = new Set(item.suggested.map((one) => one.id));
-    outbox.add(review("decisions"), {
-      key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`,
-      kind,
-      text: item.text,
-      person: desk.person,
-      labels: kind === "accept" ? checked.map((one) => one.id) : [],
-      names: Object.fromEntries(checked.filter((one) => !shown.has(one.id)).map((one) => [one.id, one.name])),
-      suggested: item.suggested.map(({ id, name, score, checked }) => ({ id, name, score, checked })),
-      revision: item.revision,
-      threshold: item.threshold,
-      seconds: Math.round(performance.now() - item.shownAt) / 1000,
-      keystrokes: item.keystrokes,
-    });
+    outbox.add(review("decisions"), decision(item, kind, desk.person, newKey()));
     desk.history.push(item);
     desk.history.splice(0, desk.history.length - HISTORY);
   }
@@ -213,7 +178,7 @@ function file(kind) {
 
 async function undo() {
   if (!desk.store) return;
-  const message = { key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`, person: desk.person };
+  const message = { key: newKey(), person: desk.person };
   const last = desk.history.pop();
   if (last) {
     outbox.add(review("undo"), message);
@@ -242,6 +207,15 @@ function toggle(place) {
   if (desk.why) showWhy(place);
 }
 
+function addLabel(match) {
+  const { labels } = desk.item;
+  let at = labels.findIndex((one) => one.id === match.id);
+  if (at < 0) at = labels.push({ id: match.id, name: match.name, path: match.path, score: null, checked: true }) - 1;
+  labels[at].checked = true;
+  desk.cursor = at;
+  redraw();
+}
+
 // ---- why
 
 async function showWhy(place) {
@@ -253,7 +227,7 @@ async function showWhy(place) {
   redraw();
   drawReasons(label, label.explanation);
   try {
-    label.explanation ??= (await post("/v1/explain", { record: record(item.fields), label: label.id })).explanation;
+    label.explanation ??= (await post("/v1/explain", { record: recordFor(desk.model, item.fields), label: label.id })).explanation;
   } catch (error) {
     if (generation === desk.generation) drawReasons(label, null, error.message);
     return;
@@ -277,74 +251,11 @@ function move(step) {
   if (desk.why) showWhy(desk.cursor);
 }
 
-// ---- search
-
-let searching = new AbortController();
-
-function openSearch() {
-  if (!desk.item) return;
-  $("search").hidden = false;
-  $("query").value = "";
-  drawMatches([], 0, pick);
-  $("query").focus();
-}
-
-function closeSearch() {
-  searching.abort();
-  desk.matches = [];
-  $("search").hidden = true;
-  if (desk.item) $("text").focus({ preventScroll: true });
-}
-
-async function search() {
-  searching.abort();
-  searching = new AbortController();
-  const { signal } = searching;
-  const query = $("query").value.trim();
-  if (!query) return drawMatches((desk.matches = []), 0, pick);
-  try {
-    const { labels } = await get(`/v1/labels?limit=8&q=${encodeURIComponent(query.slice(0, 200))}`, signal);
-    desk.matches = labels;
-    desk.chosen = 0;
-    drawMatches(labels, 0, pick);
-    say(labels.length ? "" : word("noMatch"));
-  } catch (error) {
-    if (error.name !== "AbortError") say(error instanceof Unreachable ? word("offline") : error.message);
-  }
-  return undefined;
-}
-
-function pick(place) {
-  const match = desk.matches[place];
-  if (!match) return;
-  let at = desk.item.labels.findIndex((one) => one.id === match.id);
-  if (at < 0) {
-    desk.item.labels.push({ id: match.id, name: match.name, path: match.path, score: null, checked: true });
-    at = desk.item.labels.length - 1;
-  }
-  desk.item.labels[at].checked = true;
-  desk.cursor = at;
-  closeSearch();
-  redraw();
-}
-
-function searchKey(event) {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.key === "Escape") closeSearch();
-  else if (event.key === "Enter") pick(desk.chosen);
-  else if (step && desk.matches.length) {
-    desk.chosen = (desk.chosen + step + desk.matches.length) % desk.matches.length;
-    drawMatches(desk.matches, desk.chosen, pick);
-  } else return;
-  event.preventDefault();
-  event.stopPropagation();
-}
-
 // ---- keys
 
 const KEYS = {
   Enter: () => file("accept"),
-  "/": openSearch,
+  "/": () => desk.item && search.open(),
   "?": () => (desk.why ? hideWhy() : showWhy(desk.cursor)),
   u: undo,
   s: () => desk.store && file("skip"),
@@ -419,10 +330,8 @@ async function begin() {
 
 document.addEventListener("keydown", onKey);
 document.addEventListener("click", () => desk.item && desk.item.keystrokes++, true);
-$("query").addEventListener("keydown", searchKey);
-$("query").addEventListener("input", search);
 $("accept").addEventListener("click", () => attempt(KEYS.Enter));
-$("add").addEventListener("click", openSearch);
+$("add").addEventListener("click", KEYS["/"]);
 $("undo").addEventListener("click", () => attempt(undo));
 $("skip").addEventListener("click", () => attempt(KEYS.s));
 $("new").addEventListener("click", () => {

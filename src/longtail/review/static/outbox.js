@@ -85,3 +85,7 @@ export class Outbox {
   }
 }
 
+// A key that no other message has; browsers make no UUIDs for pages that come without encryption.
+export function newKey() {
+  return crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+}

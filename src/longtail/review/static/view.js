@@ -15,6 +15,17 @@ export function make(kind, ...children) {
   return element;
 }
 
+// Asks for one line in a dialog, and returns it.
+export function ask(title, label, value = "") {
+  $("ask-title").textContent = word(title);
+  $("ask-label").textContent = word(label);
+  $("answer").value = value;
+  $("ask").showModal();
+  return new Promise((resolve) => {
+    $("ask").addEventListener("close", () => resolve($("answer").value.trim() || value), { once: true });
+  });
+}
+
 export function drawText(item, explanation) {
   const fields = { ...item.fields, ...(explanation ? explanation.fields : {}) };
   const marks = explanation ? marksOf(explanation) : {};
