@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from longtail.evaluation import Evaluation
 from longtail.labels.model_labels import with_seen_labels
-from longtail.metrics import BootstrapOptions, MetricOptions
+from longtail.metrics import BootstrapOptions, MetricOptions, intervals
 from longtail.scores.calibrate import Calibrate, are_right, best_f1_threshold
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
@@ -44,19 +45,21 @@ K = 20
 BEGIN, END = "<!-- measured: made by benchmarks/real_data.py -->", "<!-- end of measured -->"
 
 
-def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
-    """Train one method on one data set, and measure it."""
+def measure(data_name: str, method: str, threads: int, work: Path | None) -> dict[str, Any]:
+    """Train one method on one data set, and measure it; `work` is where stages of its training are kept."""
     import longtail
 
     data = longtail.load_dataset(SHARED / data_name)
     held_out = data.dev if "dev" in data.splits else data.test
     model = longtail.create_method(method)
+    stages = None if work is None else work / data_name / method.replace("/", "-")
+    resumed = stages is not None and stages.exists()
     start = time.process_time()
     # Where the whole vocabulary is not known, the list of labels is that of all splits: those without training texts
     # would all be answers, so nobody is told of them.
     train = data.train if data.official is not None else with_seen_labels(data.train)
-    model.fit(train, threads=threads)
-    train_cpu_s = time.process_time() - start
+    model.fit(train, threads=threads, work=stages, resume=resumed)
+    train_cpu_s = None if resumed else time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
@@ -89,6 +92,7 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "metrics": {name: evaluation.metrics.values[name] for name in METRICS},
         "intervals": {name: plain["intervals"]["metrics"][name] for name in METRICS},
         "new": {name: evaluation.new.values[name] for name in METRICS} if evaluation.new else None,
+        "languages": by_language(evaluation),
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
         "train_cpu_s": train_cpu_s,
         "peak_mb": peak_mb,
@@ -96,6 +100,23 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "batch_cpu_ms": 1000 * batch_cpu_s / len(held_out),
         "single_cpu_ms": 1000 * float(np.median(single)),
     }
+
+
+def by_language(evaluation: Evaluation) -> dict[str, Any]:
+    """Return number of texts, metrics and intervals of the texts of each language, where texts have one."""
+    split, predicted, truth = evaluation.split, evaluation.predicted, evaluation.truth
+    if "lang" not in split.texts.column_names:
+        return {}
+    of_texts = np.array(split.texts["lang"].to_pylist())
+    results = {}
+    for language in np.unique(of_texts).tolist():
+        rows = np.flatnonzero(of_texts == language)
+        lists = TopK(predicted.labels[rows], predicted.scores[rows])
+        counts, n_train = evaluation.train_counts, evaluation.n_train_texts
+        drawn = intervals(lists, truth.take(rows), counts, n_train, evaluation.options, BootstrapOptions())
+        of_metrics = drawn.plain()["metrics"]
+        results[language] = {"n_texts": len(rows)} | {name: of_metrics[name] for name in METRICS}
+    return results
 
 
 def threshold_figures(steps: Any, predicted: TopK, truth: LabelMatrix) -> dict[str, float | None]:
@@ -141,7 +162,7 @@ def _table(data_name: str) -> str:
         f1 = f"({100 * best:.1f})" if own is None else f"{100 * own:.1f} ({100 * best:.1f})"
         costs = (
             f"{row['ece_5']:.3f}",
-            f"{row['train_cpu_s']:.0f}",
+            "–" if row["train_cpu_s"] is None else f"{row['train_cpu_s']:.0f}",
             f"{row['batch_cpu_ms']:.2f}",
             f"{row['single_cpu_ms']:.2f}",
         )
@@ -149,7 +170,18 @@ def _table(data_name: str) -> str:
         lines.append(f"| {' | '.join((row['method'], *accuracy, f1, *costs, *sizes))} |")
     new = [f"{r['method']} {100 * r['new']['P@1']:.1f} / {100 * r['new']['nDCG@5']:.1f}" for r in rows if r["new"]]
     lines += ["", f"P@1 / nDCG@5 without texts that occur word for word in train: {', '.join(new)}.", ""]
+    for language in rows[0]["languages"]:
+        of_methods = [f"{row['method']} {_in_language(row['languages'][language])}" for row in rows]
+        n_texts = rows[0]["languages"][language]["n_texts"]
+        lines += [
+            f"P@1 / nDCG@5 / F1@5 of the {n_texts:,} texts of language `{language}`: {', '.join(of_methods)}.",
+            "",
+        ]
     return "\n".join(lines)
+
+
+def _in_language(figures: dict[str, Any]) -> str:
+    return " / ".join(_with_interval(100 * figures[name]["value"], figures[name]) for name in ("P@1", "nDCG@5", "F1@5"))
 
 
 def _with_interval(value: float, interval: dict[str, float]) -> str:
@@ -163,11 +195,14 @@ def main() -> None:
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--work", type=Path, help="keep stages of trainings here: a killed one goes on, without its costs"
+    )
     parser.add_argument("--table-only", action="store_true")
     parser.add_argument("--row", nargs=2, metavar=("DATA", "METHOD"), help="measure one row in this process")
     args = parser.parse_args()
     if args.row:
-        print(json.dumps(measure(*args.row, args.threads)))
+        print(json.dumps(measure(*args.row, args.threads, args.work)))
         return
     if not args.table_only:
         run = describe_run(args.threads)
@@ -177,6 +212,7 @@ def main() -> None:
                     print(f"{data_name} {method}: skipped, no GPU", flush=True)
                     continue
                 command = [sys.executable, __file__, "--row", data_name, method, "--threads", str(args.threads)]
+                command += [] if args.work is None else ["--work", str(args.work)]
                 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                 row = json.loads(done.stdout.splitlines()[-1]) | {"run": run}
                 file = RESULTS / data_name / f"{method.replace('/', '-')}.json"

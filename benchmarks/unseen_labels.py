@@ -1,6 +1,6 @@
-"""How many assignments of labels without training texts `lexical` finds, and how good its lists are.
+"""How many assignments of labels without training texts a method finds, and how good its lists are.
 
-    python benchmarks/unseen_labels.py --data ../shared/data
+    python benchmarks/unseen_labels.py --data ../shared/data [--method stack/cpu]        by default `lexical`
 
 Labels are drawn from those with training texts and taken out of all training texts; they stay in the vocabulary,
 among all others that no training text has. Recall is over the assignments of exactly these labels on dev, in the
@@ -10,7 +10,7 @@ first 20 of the lists
     unseen    in which only labels without training texts compete: those taken out and those that never had any
 
 with 95 % intervals, by a bootstrap over the texts. `whole` has the metrics of a model trained on everything. Results:
-results/unseen_labels.json.
+results/unseen_labels.json, those of other methods than `lexical` in unseen_labels-<method>.json.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from longtail.methods.base import Method
 from longtail.metrics import BootstrapOptions, MetricOptions, intervals
 from longtail.types import LabelMatrix, TopK
 
-RESULTS = Path(__file__).parent / "results" / "unseen_labels.json"
+RESULTS = Path(__file__).parent / "results"
+LEXICAL = "lexical"
 TAKEN_OUT = {"eurlex57k": 200, "tibkat-gnd": 2000, "yso-finna-en": 0}
 WHOLE = ("P@1", "nDCG@5", "R@20", "R@40", "F1@5")
 K = 20
@@ -42,20 +43,23 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(TAKEN_OUT), choices=list(TAKEN_OUT))
     parser.add_argument("--parts", nargs="*", default=["unseen", "whole"], choices=["unseen", "whole"])
     parser.add_argument("--seed", type=int, default=0, help="which labels are taken out")
+    parser.add_argument("--method", default=LEXICAL)
     arguments = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    method = arguments.method
+    file = RESULTS / f"unseen_labels{'' if method == LEXICAL else '-' + method.replace('/', '-')}.json"
+    results = json.loads(file.read_text()) if file.exists() else {}
     for name in arguments.only:
         data = longtail.load_dataset(arguments.data / name)
         held = data.splits.get("dev") or data.test
         row = results.setdefault(name, {})
         if TAKEN_OUT[name] and "unseen" in arguments.parts:
-            row["unseen"] = unseen(data.train, held, TAKEN_OUT[name], arguments.seed)
+            row["unseen"] = unseen(data.train, held, TAKEN_OUT[name], arguments.seed, method)
         if "whole" in arguments.parts:
-            row["whole"] = whole(data.train, held)
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+            row["whole"] = whole(data.train, held, method)
+        file.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
-def unseen(train: Split, held: Split, n: int, seed: int) -> dict[str, Any]:
+def unseen(train: Split, held: Split, n: int, seed: int, method: str) -> dict[str, Any]:
     """Return recall on labels that are taken out of the training texts."""
     taken = np.sort(
         np.random.default_rng(seed).choice(np.flatnonzero(train.labels.texts_per_label()), n, replace=False)
@@ -64,7 +68,7 @@ def unseen(train: Split, held: Split, n: int, seed: int) -> dict[str, Any]:
     keep[taken] = -1
     only = np.full(held.labels.n_labels, -1)
     only[taken] = taken
-    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))))
+    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))), method)
     gold = held.labels.renumber(only, len(only))
     rows = np.flatnonzero(gold.labels_per_text())
     texts, gold = held.take(rows), gold.take(rows)
@@ -85,9 +89,9 @@ def unseen(train: Split, held: Split, n: int, seed: int) -> dict[str, Any]:
     }
 
 
-def whole(train: Split, held: Split) -> dict[str, Any]:
+def whole(train: Split, held: Split, method: str) -> dict[str, Any]:
     """Return the metrics of a model that is trained on everything, over all texts and by language."""
-    model, costs = fitted(train)
+    model, costs = fitted(train, method)
     start = time.process_time()
     lists = model.top_k(held, 40)
     costs["predict_cpu_ms"] = round(1000 * (time.process_time() - start) / len(held), 3)
@@ -106,11 +110,11 @@ def whole(train: Split, held: Split) -> dict[str, Any]:
     return {"metrics": metrics, **costs}
 
 
-def fitted(train: Split) -> tuple[Method, dict[str, Any]]:
+def fitted(train: Split, method: str) -> tuple[Method, dict[str, Any]]:
     """Return a trained model and the processor time that it took, kernels compiled before."""
     longtail.Lexical().fit(train.take(np.arange(50)))
     start = time.process_time()
-    model = longtail.Lexical().fit(train)
+    model = longtail.create_method(method).fit(train)
     return model, {"train_cpu_s": round(time.process_time() - start, 1), "n_train": len(train)}
 
 

@@ -16,11 +16,28 @@ from longtail.methods import load_model
 
 pytestmark = pytest.mark.campaign
 N_KILLS = 200
-OPTIONS = {"linear": [], "linear/fast": [], "knn": []}
+OPTIONS: dict[str, list[str]] = {
+    "linear": [],
+    "linear/fast": [],
+    "knn": [],
+    "stack": ["--set", 'members=["linear/fast","knn"]', "--set", "ranker.n_trees=20"],
+}
 
 
 def command(method: str, out: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "longtail", "train", "debtags-sample", "-m", method, "-o", str(out), *more]
+    return [
+        sys.executable,
+        "-m",
+        "longtail",
+        "train",
+        "debtags-sample",
+        "-m",
+        method,
+        *OPTIONS[method],
+        "-o",
+        str(out),
+        *more,
+    ]
 
 
 @pytest.mark.parametrize("method", OPTIONS)

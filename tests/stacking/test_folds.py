@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from longtail.data.dataset import Split
-from longtail.stacking.folds import folds_of
+from longtail.stacking.folds import folds_of, n_asked_folds, texts_of_folds
 
 
 def split_of(texts: list[str]) -> Split:
@@ -33,3 +33,13 @@ def test_data_of_features_alone_are_told_apart_by_their_features() -> None:
     folds = folds_of(Split(split.texts, split.labels, split.vocabulary, features), 5, seed=0)
     assert (folds[::2] == folds[1::2]).all()
     assert np.bincount(folds).tolist() == [4] * 5
+
+
+def test_no_more_folds_are_asked_about_than_it_takes() -> None:
+    folds = np.arange(100) % 5
+    assert np.unique(folds[texts_of_folds(folds, 2, 1000, seed=0)]).tolist() == [0, 1]
+    assert np.unique(folds[texts_of_folds(folds, 2, 21, seed=0)]).tolist() == [0, 1]
+    assert texts_of_folds(folds, 2, 20, seed=0).tolist() == np.flatnonzero(folds == 0).tolist()
+    assert [n_asked_folds(100, 5, 2, most) for most in (1000, 21, 20, 1)] == [2, 2, 1, 1]
+    drawn = texts_of_folds(folds, 2, 7, seed=0)
+    assert len(drawn) == 7 and set(folds[drawn].tolist()) == {0}

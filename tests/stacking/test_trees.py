@@ -31,13 +31,18 @@ def test_sums_are_those_of_lightgbm() -> None:
     settings |= {"lambda_l2": OPTIONS.l2, "deterministic": True, "force_row_wise": True, "seed": 1, "verbosity": -1}
     booster = lightgbm.train(settings, lightgbm.Dataset(FEATURES, RIGHT.astype(np.float32)), 12)
     expected = booster.predict(FEATURES, raw_score=True)
-    assert fit().scores(FEATURES, Run()) == pytest.approx(expected, abs=1e-5)
+    assert fit("binary").scores(FEATURES, Run()) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["binary", "lambdarank"])
+@pytest.mark.parametrize("objective", ["binary", "lambdarank", "both"])
 def test_right_candidates_score_higher(objective: str) -> None:
     scores = fit(objective).scores(FEATURES, Run())
     assert scores[RIGHT].mean() > scores[~RIGHT].mean() + 0.2
+
+
+def test_both_objectives_are_the_mean_of_scores_of_one_spread() -> None:
+    binary, ranked, both = (fit(one).scores(FEATURES, Run()) for one in ("binary", "lambdarank", "both"))
+    assert both == pytest.approx((binary + ranked * binary.std() / ranked.std()) / 2, abs=1e-5)
 
 
 def test_the_number_of_threads_does_not_matter() -> None:

@@ -487,7 +487,7 @@ class TreeKeywords(TypedDict, total=False):
 
 class TreesKeywords(TypedDict, total=False):
     kind: Literal["trees"]
-    objective: Literal["binary", "lambdarank"]
+    objective: Literal["binary", "lambdarank", "both"]
     n_trees: int
     n_leaves: int
     rate: float

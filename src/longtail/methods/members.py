@@ -13,11 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split
 from longtail.explain.explanation import Explanation
 from longtail.explain.words import TextWords
+from longtail.labels.model_labels import ModelLabels
 from longtail.methods.base import Method, MethodOptions
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
@@ -135,6 +138,9 @@ class FeatureEnsemble(EnsembleMethod[M]):
     def _open_prepared(self, folder: Folder) -> None:
         self.features_ = TextFeatures.load(folder, "features")
 
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return None if self.features_.tfidf is None else texts.rows(self.features_, run).matrix()
+
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of the members."""
         return {"n_features": self.features_.n_features, **super().describe()}
@@ -144,6 +150,10 @@ class MethodOfMethods(Method):
     """A method whose members are whole methods of any kind, with the same labels."""
 
     members_: list[Method]
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        vectors = (member._text_vectors(texts, _run_for(member, run)) for member in self.members_)
+        return next((one for one in vectors if one is not None), None)
 
     def _lists(self, texts: TextReadings, length: int, run: Run) -> list[TopK]:
         """Return the lists of all members."""
@@ -161,6 +171,9 @@ class MethodOfMethods(Method):
     def _explained(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> list[Explanation]:
         """Return why each member gives the one text of `texts` a label, or does not."""
         return [member._explanation(texts, words, label, _run_for(member, run)) for member in self.members_]
+
+    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
+        return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of all members: of their trees of labels (`members`) and of their networks."""

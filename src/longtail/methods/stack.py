@@ -20,7 +20,6 @@ from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 from longtail.data.dataset import Split
 from longtail.explain.attribution import Attribution, of_members
 from longtail.explain.words import TextWords
-from longtail.labels.model_labels import ModelLabels
 from longtail.methods import create_method
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
 from longtail.methods.members import MethodOfMethods
@@ -29,7 +28,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
-from longtail.stacking.folds import folds_of, lists_of_unseen, texts_of_folds
+from longtail.stacking.folds import folds_of, lists_of_unseen, n_asked_folds, texts_of_folds
 from longtail.stacking.held_out import HeldOut
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.shares import member_shares
@@ -67,9 +66,9 @@ class StackOptions(MethodOptions):
     n_folds: int = Field(5, ge=2)
     """Parts that the training texts are split into."""
     n_ranked_folds: PositiveInt = 2
-    """From the texts of how many folds the ranker learns. Each costs one more training of every member."""
-    max_ranked_texts: PositiveInt = 20_000
-    """The ranker learns from at most this many texts."""
+    """From the texts of how many folds the ranker learns, at most. Each costs one more training of every member."""
+    max_ranked_texts: PositiveInt = 15_000
+    """The ranker learns from at most this many texts; if fewer folds have them, the others are left out."""
     ranker: RankerOptions = TreesOptions()
     """What scores the candidates: `trees` (LightGBM) or `logistic`."""
 
@@ -110,14 +109,14 @@ class Stack(MethodOfMethods):
         options: StackOptions = self.options
         folds = folds_of(split, options.n_folds, options.seed)
         rows = texts_of_folds(folds, options.n_ranked_folds, options.max_ranked_texts, options.seed)
+        runs = self._runs(run)
+        askers = [self._asker(number, split, texts) for number in range(len(runs))]
         lists = [
-            lists_of_unseen(self._asker(number, split, texts), folds, rows, options.list_length, within)
-            for number, within in enumerate(self._runs(run))
+            lists_of_unseen(ask, folds, rows, options.list_length, its) for ask, its in zip(askers, runs, strict=True)
         ]
         ranked = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
         self.ranker_, self.calibration_, self.held_out_ = ranked
-        untrained = zip(self._untrained(), self._runs(run), strict=True)
-        self.members_ = [member._fit_split(split, texts, within) for member, within in untrained]
+        self.members_ = [one._fit_split(split, texts, its) for one, its in zip(self._untrained(), runs, strict=True)]
 
     def _asker(self, number: int, split: Split, texts: TextReadings) -> Callable[..., TopK]:
         """Return what trains a member on some texts of a split and asks it about others."""
@@ -136,13 +135,9 @@ class Stack(MethodOfMethods):
         return self.ranker_.top_k(self._lists(texts, max(k, self.options.list_length), run), texts.table, k, run)
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
-        lists = self._lists(texts, self.options.list_length, run)
-        shares = member_shares(self.ranker_, lists, texts.table, label, run)
-        names = [member.method for member in self.options.members]
-        return of_members(names, shares, self._explained(texts, words, label, run), words)
-
-    def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
-        return np.unique(np.concatenate([member.scored_labels_ for member in self.members_]))
+        members, length = [one.method for one in self.options.members], self.options.list_length
+        shares = member_shares(self.ranker_, self._lists(texts, length, run), texts.table, label, run)
+        return of_members(members, shares, self._explained(texts, words, label, run), words)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), *([self.calibration_] if self.options.calibrate else []))
@@ -178,7 +173,9 @@ class Stack(MethodOfMethods):
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes: every member, once for use and once for each fold."""
         total = ResourceEstimate(0, 0, "")
-        n_trainings = 1 + self.options.n_ranked_folds * (1 - 1 / self.options.n_folds)
+        options: StackOptions = self.options
+        n_asked = n_asked_folds(len(split), options.n_folds, options.n_ranked_folds, options.max_ranked_texts)
+        n_trainings = 1 + n_asked * (1 - 1 / options.n_folds)
         for member in self._untrained():
             one = member.estimate_resources(split, measure, threads)
             total = total.then(one if one.seconds is None else replace(one, seconds=one.seconds * n_trainings))

@@ -7,6 +7,7 @@ folds, train-and-ask        ->  TopK: lists of some texts, each by a model that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,20 @@ def folds_of(split: Split, n_folds: int, seed: int) -> NDArray[np.int64]:
 
 
 def texts_of_folds(folds: Rows64, n_folds: int, most: int, seed: int) -> Rows64:
-    """Return the row numbers of the texts of the first `n_folds` folds, ascending; at most `most`, drawn at random."""
-    rows = np.flatnonzero(folds < n_folds)
+    """Return row numbers of texts of the first folds, ascending: at most `n_folds` folds, and no more than it takes.
+
+    If there are more than `most` texts, `most` of them are drawn at random.
+    """
+    n_texts = np.cumsum(np.bincount(folds, minlength=n_folds)[:n_folds])
+    rows = np.flatnonzero(folds <= np.searchsorted(n_texts, min(most, n_texts[-1])))
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def n_asked_folds(n_texts: int, n_folds: int, most_folds: int, most_texts: int) -> int:
+    """Return of how many folds about `texts_of_folds` takes texts, if `n_texts` are split into `n_folds`."""
+    return min(most_folds, max(1, ceil(most_texts * n_folds / max(n_texts, 1))))
 
 
 def lists_of_unseen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,16 +20,19 @@ from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _ROWS_AT_ONCE = 1 << 14
+_TRUNCATION = 8
+"""How many of the best candidates LambdaMART compares with all others."""
 
 
 class TreesOptions(Options):
     """Boosted trees (`pip install 'longtail[stack]'`)."""
 
     kind: Literal["trees"] = "trees"
-    objective: Literal["binary", "lambdarank"] = "binary"
-    """Whether each candidate is right, or LambdaMART's gradient of nDCG."""
-    n_trees: PositiveInt = 200
-    """Number of trees."""
+    objective: Literal["binary", "lambdarank", "both"] = "both"
+    """`binary`: whether each candidate is right; `lambdarank`: LambdaMART's gradient of nDCG; `both`: the mean of the
+    two, each divided by its spread."""
+    n_trees: PositiveInt = 100
+    """Number of trees, for each of `both` objectives."""
     n_leaves: PositiveInt = 31
     """Leaves of each tree, at most."""
     rate: PositiveFloat = 0.06
@@ -54,24 +57,24 @@ class Trees:
     @classmethod
     def fit(cls, examples: CandidateExamples, options: TreesOptions, *, seed: int, run: Run) -> Trees:
         """Train on the candidates of texts."""
+        objectives = ("binary", "lambdarank") if options.objective == "both" else (options.objective,)
+        with run.progress.step("ranker", options.n_trees * len(objectives), "trees") as advance:
+            settings = [_settings(options, objective, seed, run) for objective in objectives]
+            forests = [cls._train(examples, one, options.n_trees, advance) for one in settings]
+        if len(forests) == 1:
+            return forests[0]
+        spreads = [float(forest.scores(examples.features, run).std()) or 1.0 for forest in forests]
+        return cls._sum(forests, [spreads[0] / spread / len(forests) for spread in spreads])
+
+    @classmethod
+    def _train(
+        cls, examples: CandidateExamples, settings: dict[str, Any], n_trees: int, advance: Callable[[int], None]
+    ) -> Trees:
+        """Return the trees that LightGBM trains."""
         lightgbm = _lightgbm()
-        settings = {
-            "objective": options.objective,
-            "num_leaves": options.n_leaves,
-            "learning_rate": options.rate,
-            "min_data_in_leaf": options.min_leaf,
-            "lambda_l2": options.l2,
-            "lambdarank_truncation_level": 10,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": run.engine.n_threads,
-            "seed": seed,
-            "verbosity": -1,
-        }
-        groups = examples.per_text if options.objective == "lambdarank" else None
+        groups = examples.per_text[examples.per_text > 0]
         data = lightgbm.Dataset(examples.features, examples.right.astype(np.float32), group=groups)
-        with run.progress.step("ranker", options.n_trees, "trees") as advance:
-            booster = lightgbm.train(settings, data, options.n_trees, callbacks=[lambda _: advance(1)])
+        booster = lightgbm.train(settings, data, n_trees, callbacks=[lambda _: advance(1)])
         nodes = [list(_nodes(tree["tree_structure"])) for tree in booster.dump_model()["tree_info"]]
         starts = np.cumsum([0, *map(len, nodes)])
         shifted = [
@@ -82,6 +85,23 @@ class Trees:
         columns = zip(*shifted, strict=True)
         kinds = (np.int32, np.float64, np.int32, np.int32, np.float64)
         return cls(starts[:-1].astype(np.int32), *(np.array(c, kind) for c, kind in zip(columns, kinds, strict=True)))
+
+    @classmethod
+    def _sum(cls, forests: Sequence[Trees], weights: Sequence[float]) -> Trees:
+        """Return the trees of all forests, their values times the forest's weight."""
+        starts = np.cumsum([0, *(len(forest.feature) for forest in forests)]).astype(np.int32)
+        moved = [
+            cls(
+                forest.roots + start,
+                forest.feature,
+                forest.threshold,
+                forest.left + start,
+                forest.right + start,
+                forest.value * weight,
+            )
+            for forest, start, weight in zip(forests, starts, weights, strict=False)
+        ]
+        return cls(**{name: np.concatenate([vars(one)[name] for one in moved]) for name in vars(moved[0])})
 
     def scores(self, features: NDArray[np.float32], run: Run) -> NDArray[np.float32]:
         """Return the log odds of each candidate, (n_candidates,)."""
@@ -111,6 +131,23 @@ class Trees:
             right,
             stored.finite("value", np.float64, shape=(n,)),
         )
+
+
+def _settings(options: TreesOptions, objective: str, seed: int, run: Run) -> dict[str, Any]:
+    """Return LightGBM's settings."""
+    return {
+        "objective": objective,
+        "num_leaves": options.n_leaves,
+        "learning_rate": options.rate,
+        "min_data_in_leaf": options.min_leaf,
+        "lambda_l2": options.l2,
+        "lambdarank_truncation_level": _TRUNCATION,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": run.engine.n_threads,
+        "seed": seed,
+        "verbosity": -1,
+    }
 
 
 def _sum_of(trees: Trees, features: NDArray[np.float32]) -> NDArray[np.float32]:
