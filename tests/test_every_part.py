@@ -546,7 +546,20 @@ def _table(name: str, text: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_text(text) and None
 
 
-SAMPLES: dict[str, Callable[[Path], None]] = {
+def _reviews(folder: Path) -> Path:
+    pytest.importorskip("sqlalchemy", reason="pip install 'longtail[review]'")
+    from longtail.review.adding import Record, add_texts, make_queue
+    from longtail.review.desk import Decision, decide
+    from longtail.review.store import ReviewStore
+
+    with ReviewStore.open(folder / "reviews.db") as store:
+        add_texts(store, make_queue(store, "news"), [Record({"text": "red apple"}), Record({"text": "grey stone"})])
+        for number, labels in enumerate((("0", "1"), ("1",)), 1):
+            decide(store, Decision(f"decision {number}", number, "ada", labels))
+    return folder / "reviews.db"
+
+
+SAMPLES: dict[str, Callable[[Path], Path | None]] = {
     "folder": _table(
         "train.jsonl", '{"text": "red apple", "labels": ["0", "1"]}\n{"text": "grey stone", "labels": ["1"]}\n'
     ),
@@ -561,18 +574,22 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "svmlight": _table("train.txt", "0,1 0:1.0 2:0.5\n1 1:2.0\n"),
     "fasttext": _table("train.txt", "__label__0 __label__1 red apple\n__label__1 grey stone\n"),
     "xbert": _table("train.txt", "0,1\tred apple\n1\tgrey stone\n"),
+    "reviews": _reviews,
 }
-"""By format: writes two texts, the first with labels 0 and 1, the second with 1. Two formats hold features only."""
+"""By format: writes two texts, the first with labels 0 and 1, the second with 1; returns the file if it is no folder.
+
+Two formats hold features only.
+"""
 OPTIONS: dict[str, dict[str, Any]] = {"table": {"label_separator": " "}}
 FEATURES_ONLY = ("xmc", "svmlight")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_format_is_recognised_and_reads_its_sample(name: str, tmp_path: Path) -> None:
-    SAMPLES[name](tmp_path)
-    assert find_format(tmp_path) == name
+    path = SAMPLES[name](tmp_path) or tmp_path
+    assert find_format(path) == name
     for named in (None, name):
-        data = load_dataset(tmp_path, format=named, **OPTIONS.get(name, {}))
+        data = load_dataset(path, format=named, **OPTIONS.get(name, {}))
         assert data.facts["format"] == name
         ids = data.vocabulary.ids
         assert [[ids[label] for label in data.train.labels[row]] for row in range(2)] == [["0", "1"], ["1"]]

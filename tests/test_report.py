@@ -103,7 +103,7 @@ def test_cards_show_title_id_and_scores_of_a_record(tiny: Callable[..., Dataset]
     first = made["texts"][0]
     assert (first["id"], first["title"]) == (f"id-{first['number'] - 1}", NASTY)
     shown = Page(html_report(made)).texts
-    assert shown.count(NASTY) == 10
+    assert shown.count(NASTY) == 15  # ten drawn, and the five worst
     assert f"id {first['id']}, text {first['number']}" in shown
     assert f"{first['suggested'][0]['score']:.2f}" in shown
     line = next(line for line in markdown_report(made).splitlines() if line.startswith(f"- text {first['number']} ("))

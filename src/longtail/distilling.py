@@ -101,7 +101,7 @@ def distil(
     better = _some(held_out.lists, chosen, split.labels.n_labels)
 
     def create() -> Method:
-        return create_method(to, {"seed": seed}, options)
+        return create_method(to, {"seed": seed}, options, {"calibrate": False})  # the scores of the student are, below
 
     def train_and_ask(train: NDArray[np.int64], asked: NDArray[np.int64], within: Run) -> TopK:
         student = create().fit(split.take(train), run=within)

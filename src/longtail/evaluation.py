@@ -26,6 +26,7 @@ from longtail.metrics import BootstrapOptions, Intervals, MetricOptions, Metrics
 from longtail.metrics.hits import judge
 from longtail.run.progress import SILENT, Progress
 from longtail.run.run import Precision, Run
+from longtail.text.readings import TextReadings
 from longtail.types import LabelMatrix, TopK
 
 DEV = "dev"
@@ -67,6 +68,8 @@ class Evaluation:
     new: Metrics | None
     """Metrics without the texts that occur word for word in training, if they were asked for."""
     predict_s: float
+    n_cut: int = 0
+    """Texts of which the model read only the beginning."""
 
     def __repr__(self) -> str:
         shown = [
@@ -125,7 +128,10 @@ def evaluate_model(
     check_known(split, model.labels)
     truth, vocabulary = truth_for(model.vocabulary_, split)
     k = list_length(options)
-    predicted, predict_s = timed_top_k(model, split, k, tail_weight=tail_weight, precision=precision, run=run)
+    texts = TextReadings.of(split)
+    predicted, predict_s = timed_top_k(
+        model, split, k, texts=texts, tail_weight=tail_weight, precision=precision, run=run
+    )
     n_train_texts = int(model.facts_["n_texts"])
 
     def judged(lists: TopK, labels: LabelMatrix) -> Metrics:
@@ -154,6 +160,7 @@ def evaluate_model(
         intervals=drawn,
         new=new,
         predict_s=predict_s,
+        n_cut=int(texts.cut().sum()),
     )
 
 
@@ -167,16 +174,17 @@ def timed_top_k(
     split: Split,
     k: int,
     *,
+    texts: TextReadings | None = None,
     tail_weight: float | None = None,
     precision: Precision | None = None,
     run: Run | None = None,
 ) -> tuple[TopK, float]:
-    """Return the lists of `Method.top_k` and how many seconds they took."""
+    """Return the lists of `Method.top_k` and how many seconds they took; `texts` are those of the split, unread."""
     run = run or Run()
     warm_up = split.take(np.arange(min(2, len(split))))
     model.top_k(warm_up, 1, precision=precision, run=replace(run, progress=SILENT))  # loads kernels
     start = time.perf_counter()
-    predicted = model.top_k(split, k, tail_weight=tail_weight, precision=precision, run=run)
+    predicted = model.top_k(split if texts is None else texts, k, tail_weight=tail_weight, precision=precision, run=run)
     return predicted, time.perf_counter() - start
 
 

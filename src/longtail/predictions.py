@@ -21,6 +21,11 @@ AUTOMATIC, HARD = 0.8, 0.4
 """Texts with at least this predicted recall are automatic; texts with less than this one are hard."""
 
 
+def route_of(predicted_recall: float) -> Route:
+    """Return who should look at a text whose list has this predicted recall."""
+    return "automatic" if predicted_recall >= AUTOMATIC else "review" if predicted_recall >= HARD else "hard"
+
+
 class Suggestion(NamedTuple):
     """A label for a text."""
 
@@ -53,7 +58,7 @@ class Predictions(list[list[Suggestion]]):
         """Who should look at each text."""
         if self.predicted_recall is None:
             return None
-        return ["automatic" if r >= AUTOMATIC else "review" if r >= HARD else "hard" for r in self.predicted_recall]
+        return [route_of(recall) for recall in self.predicted_recall]
 
     @overload
     def __getitem__(self, rows: SupportsIndex) -> list[Suggestion]: ...

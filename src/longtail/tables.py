@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+CONTROL_PICTURES = (
+    {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+    | {0x7F: 0x2421}
+    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+)
+"""Pictures (␛) of the control characters other than line ends and tabs, for `str.translate`."""
 _CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 

@@ -7,6 +7,7 @@ OUT.work    finished stages while it is trained; kept when training fails, remov
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from longtail.data.dataset import Dataset, Split
 from longtail.data.join import joined
 from longtail.data.load import load_dataset, options_of, without_password
 from longtail.errors import LongtailError
+from longtail.files import FileLock
 from longtail.methods.base import Method
 from longtail.run.log import LOG
 from longtail.run.processes import is_main_process
@@ -108,6 +110,9 @@ def fit_and_save(
 
 
 def tell_kept(work: Path, what: str) -> None:
-    """Log that finished stages or trials are kept in `work`, if there are any."""
-    if work.exists():
-        LOG.warning(f"finished {what} are kept in {work}; the same call with `resume` goes on")
+    """Log that finished stages or trials are kept in `work`, if there are any and nobody else uses them."""
+    lock = FileLock(work)
+    with suppress(OSError):  # a place that cannot be written to keeps nothing
+        if work.exists() and lock.acquire(wait=False):
+            lock.release()
+            LOG.warning(f"finished {what} are kept in {work}; the same call with `resume` goes on")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.choice.facts import DataFacts
+from longtail.choice.facts import DataFacts, MachineFacts
 from longtail.data.dataset import Dataset, Split
 from longtail.data.vocabulary import Vocabulary
 
@@ -55,3 +55,10 @@ def test_features_without_texts_have_no_words() -> None:
     facts = DataFacts.about(Split(split.texts, split.labels, split.vocabulary, features))
     assert facts.words_per_text == 0
     assert "features without texts" in str(facts)
+
+
+def test_a_busy_machine_is_told() -> None:
+    machine = MachineFacts(n_threads=2, free_memory_bytes=None, load=2.0, has_gpu=False, has_torch=False)
+    assert str(machine) == "2 threads, no GPU"
+    busy = machine.model_copy(update={"load": 24.0})
+    assert str(busy) == "2 threads, no GPU; busy with other work (load 24), so everything is expected to take longer"

@@ -50,7 +50,8 @@ def test_no_command_shows_control_characters_of_data(longtail: Callable[..., Any
         ("info", model),
         ("predict", model, "--text", EVIL),
         ("predict", model, data, "--keep", "text"),
-        ("evaluate", model, data, "--split", "train"),
+        ("evaluate", model, data, "--split", "train", "--report", tmp_path / "report"),
+        ("data", "check", data, "--report", tmp_path / "report"),
         ("predict", model, f"{EVIL}.txt"),
         ("train", data, "--out", model, "--set", f"{EVIL}=1"),
         (f"{EVIL}",),
@@ -59,6 +60,8 @@ def test_no_command_shows_control_characters_of_data(longtail: Callable[..., Any
         ran = longtail(*command)
         assert not controls(ran.out + ran.err), command
         assert ran.out + ran.err, command
+    for file in (tmp_path / "report").iterdir():
+        assert not controls(file.read_text()), file.name
 
 
 def test_json_says_the_same_without_control_characters() -> None:

@@ -219,10 +219,12 @@ def test_a_field_that_may_be_missing_is_read_where_it_is(longtail: Run, tmp_path
 def test_a_second_training_with_the_same_out_is_refused_while_the_first_one_runs(
     longtail: Run, data: Path, tmp_path: Path
 ) -> None:
+    work_folder(tmp_path / "m").mkdir()
     with claimed(work_folder(tmp_path / "m")):
         ran = longtail("train", data, "--out", tmp_path / "m", "--resume")
         assert ran.code == 2
         assert "m.work is in use by another training; wait until that ends, or choose another place" in ran.err
+        assert "finished stages are kept" not in ran.err
     assert longtail("train", data, "--out", tmp_path / "m").code == 0
     assert sorted(file.name for file in tmp_path.iterdir() if "m" in file.name) == ["m"]
 

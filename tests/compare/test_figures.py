@@ -17,6 +17,8 @@ from longtail.methods import create_method
 from longtail.metrics import BootstrapOptions, MetricOptions, evaluate, intervals
 from longtail.report import html_comparison, markdown_comparison, write_comparison
 from longtail.report.comparison import comparison_table, legend, sentences
+from longtail.report.comparison_pictures import cost_picture
+from longtail.report.pictures import CHARACTER
 from longtail.report.verdict import verdict
 from tests.drawn import labels_of
 
@@ -166,6 +168,22 @@ def test_no_label_of_a_picture_is_clipped(data: Dataset, found: dict[str, RunRes
     titles = [label.words for label in labels]
     assert {"training, s", "ms per text", "nDCG@5, per cent", "F1@5, per cent"} <= set(titles)
     assert '<th scope="row">P@1</th>' in page
+
+
+def test_a_name_that_finds_no_room_beside_its_point_has_a_line_to_it() -> None:
+    interval = {"nDCG@5": {"value": 0.7, "low": 0.7, "high": 0.7}}
+    results = {"intervals": {"metrics": interval}}
+    names = [f"method {number}" for number in range(5)]
+    runs = [{"name": name, "colour": 0, "costs": {"train_s": 1.0}, "results": results} for name in names]
+    picture = cost_picture(runs, "train_s", "nDCG@5")
+    (at,) = {float(place) for place in re.findall(r'<circle[^>]* cx="([\d.]+)"', picture)}
+    starts = [float(place) for place in re.findall(r'<text class="name" x="([\d.]+)"', picture)]
+    heights = {float(place) - 4 for place in re.findall(r'<text class="name" x="[\d.]+" y="([\d.]+)"', picture)}
+    assert len(starts) == 5
+    assert len(heights) > 1
+    width = len(names[0]) * CHARACTER
+    beside = sum(abs(start - at) < 15 or abs(start + width - at) < 15 for start in starts)
+    assert picture.count('class="leader"') >= 5 - beside
 
 
 def test_files_are_complete_and_need_nothing_else(made: dict[str, Any], tmp_path: Path) -> None:

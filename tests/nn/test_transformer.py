@@ -70,7 +70,7 @@ FAMILIES = ["bert", "roberta", "electra", "distilbert", "xlnet", "modernbert"]
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
-def pieces(family: str = "bert", limit: int = 30) -> Pieces:
+def pieces(family: str = "bert", limit: int = 28) -> Pieces:
     made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     single = "$A:0 [SEP]:0 [CLS]:2" if family == "xlnet" else "[CLS] $A [SEP]"

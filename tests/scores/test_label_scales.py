@@ -49,6 +49,18 @@ def test_lists_stay_lists(k: int, seed: int) -> None:
     assert step.n_candidates(k) == max(k, 4)
 
 
+@given(st.integers(1, 3), st.integers(0, 50))
+def test_a_shorter_list_is_the_beginning_of_a_longer_one(length: int, seed: int) -> None:
+    step = LabelScales(length=length, scale=1.0, shift=0.0, scales=(0.0,) * 4, shifts=(-3.0, 2.0, 0.5, 1.0))
+    some = lists(6, seed)
+    long = step.apply(some, 4, LABELS)
+    short = step.apply(some.first(step.n_candidates(2)), 2, LABELS)
+    assert np.array_equal(long.labels[:, :length], step.apply(some.first(length), length, LABELS).labels)
+    assert (long.scores[:, :-1] >= long.scores[:, 1:]).all()
+    if length >= 2:
+        assert np.array_equal(short.labels, long.labels[:, :2])
+
+
 def test_it_is_saved_with_a_chain() -> None:
     step = fit_label_scales(lists(50), lists(50, 1), 4)
     assert Chain.of(Chain((step,)).plain()).steps == (step,)

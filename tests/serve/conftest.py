@@ -25,9 +25,9 @@ from longtail.serve.settings import ServeSettings  # noqa: E402
 ADMIN, REVIEWER, TAGGER = (f"{role}-0123456789abcdef" for role in ("admin", "review", "tag"))
 
 
-def trained(tiny: Callable[..., Dataset], seed: int = 0) -> Method:
+def trained(tiny: Callable[..., Dataset], seed: int = 0, n_texts: int = 60) -> Method:
     """A linear model of labels with names, other names and a hierarchy."""
-    data = tiny(n_labels=12, seed=seed)
+    data = tiny(n_texts, n_labels=12, seed=seed)
     ids = [f"label{number}" for number in range(12)]
     words = {label: [f"word{number}{letter}" for letter in "abc"] for number, label in enumerate(ids)}
     vocabulary = Vocabulary.of(

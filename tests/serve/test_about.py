@@ -111,7 +111,8 @@ def test_the_description_names_every_route_and_needs_nothing_from_elsewhere(clie
     )
     tag = described["paths"]["/v1/tag"]["post"]
     body = tag["requestBody"]["content"]["application/json"]["schema"]
-    assert {"texts", "records", "k", "threshold", "allow", "deny", "model"} == set(body["properties"])
+    filters = {"threshold", "min_precision", "min_recall", "allow", "deny"}
+    assert {"texts", "records", "k", "model", *filters} == set(body["properties"])
     assert {"200", "400", "413", "422", "429", "503"} <= set(tag["responses"])
     page = client().get("/docs").text
     assert all(path in page for path in described["paths"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from longtail.data.dataset import Dataset
 from longtail.serve.app import create_app
 from longtail.serve.models import Models
 from longtail.serve.settings import ServeSettings
 
-from .conftest import problem
+from .conftest import problem, trained
 
 TEXTS = ["word1a word1b noise3", "word2a word7c word7a", "nothing that was learned", ""]
 
@@ -44,7 +46,8 @@ def test_it_answers_what_the_library_suggests(client: Callable[..., TestClient],
         assert answer.json()["model"] == "tiny"
         assert answer.json()["revision"] == models.default.revision
     first = answer.json()["results"][0]
-    assert (first["route"], first["cut"], first["labels"][0]["path"]) == (None, False, ["even"])
+    assert (first["route"], first["predicted_recall"], first["cut"]) == (None, None, False)
+    assert first["labels"][0]["path"] == ["even"]
 
 
 def test_records_are_read_by_their_fields_and_answered_in_their_order(
@@ -59,6 +62,33 @@ def test_records_are_read_by_their_fields_and_answered_in_their_order(
     alone = [library(models, [{k: v for k, v in record.items() if isinstance(v, str)}])[0] for record in records]
     assert answered(client().post("/v1/tag", json={"records": records})) == alone
     assert alone[1] != library(models, ["word5a word5b"])[0]
+
+
+def test_calibrated_models_say_what_should_be_done_with_each_text(tiny: Callable[..., Dataset], tmp_path: Path) -> None:
+    model = trained(tiny, n_texts=900)
+    assert model.chain_.calibration is not None
+    model.save(tmp_path / "m")
+    texts = [*TEXTS, *(f"word{n}a word{n}b noise{n}" for n in range(12))]
+    asked: dict[str, Any]
+    with TestClient(create_app(Models.open({"m": tmp_path / "m"}))) as client:
+        assert client.get("/v1/model").json()["models"][0]["calibrated"] is True
+        for asked in (
+            {},
+            {"threshold": "auto"},
+            {"min_precision": 0.5},
+            {"min_recall": 0.5},
+            {"threshold": 0.2, "k": 2},
+        ):
+            wanted = model.predict(texts, **asked)
+            results = client.post("/v1/tag", json={"texts": texts, **asked}).json()["results"]
+            assert [one["route"] for one in results] == wanted.routes
+            assert [one["predicted_recall"] for one in results] == pytest.approx(wanted.predicted_recall, rel=1e-3)
+            assert [[label["id"] for label in one["labels"]] for one in results] == [
+                [label.id for label in row] for row in wanted
+            ]
+        assert len({one["route"] for one in results}) > 1
+        said = problem(client.post("/v1/tag", json={"texts": ["a"], "threshold": 0.1, "min_recall": 0.5}), 422)
+        assert "only one of `threshold`, `min_precision` and `min_recall` can be given" in said
 
 
 def test_a_model_is_chosen_by_name(client: Callable[..., TestClient]) -> None:

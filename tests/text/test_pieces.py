@@ -91,3 +91,13 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         writer.text("tokeniser.json", "{}")
     with pytest.raises(ModelFormatError, match=r"tokeniser.json is damaged"):
         Pieces.load(Folder(tmp_path / "p", "test"), "tokeniser")
+
+
+def test_a_tokenizer_of_another_encoder_is_refused() -> None:
+    pieces().check_fits(len(WORDS), 6)
+    with pytest.raises(
+        ConfigError, match="ids of tokens must be below 7, which is what the encoder knows, got up to 7"
+    ):
+        pieces().check_fits(len(WORDS) - 1)
+    with pytest.raises(ConfigError, match="max_tokens must be at most 5 for this encoder, got 6"):
+        pieces().check_fits(len(WORDS), 5)

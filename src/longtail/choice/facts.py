@@ -5,6 +5,7 @@ Split, Run  ->  DataFacts, MachineFacts: plain numbers, and one line about each 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,8 @@ from longtail.units import in_bytes
 _SAMPLE = 500
 """Texts that are read for the facts."""
 _TITLE = "title"
+_BUSY = 1.5
+"""A machine is busy from so many jobs per thread on."""
 _SPOKEN, _TOLD = 0.1, 0.3
 """A language counts from this share of the texts on; languages are told from this share with function words on."""
 _LANGUAGES: dict[Language, str] = {"en": "English", "de": "German", "other": "another language"}
@@ -89,6 +92,8 @@ class MachineFacts(Options):
     n_threads: int
     free_memory_bytes: int | None
     """None where it cannot be told."""
+    load: float | None = None
+    """How many jobs, of all programs, wanted to run at once in the last minute; None where it cannot be told."""
     has_gpu: bool
     """One that torch, if it is installed, probably can use."""
     has_torch: bool
@@ -99,6 +104,7 @@ class MachineFacts(Options):
         return cls(
             n_threads=run.engine.n_threads,
             free_memory_bytes=free_memory_bytes(),
+            load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
             has_gpu=any(Path("/dev").glob("nvidia[0-9]*")),
             has_torch=find_spec("torch") is not None and find_spec("transformers") is not None,
         )
@@ -106,7 +112,10 @@ class MachineFacts(Options):
     def __str__(self) -> str:
         free = "" if self.free_memory_bytes is None else f", {in_bytes(self.free_memory_bytes)} of memory free"
         threads = f"{self.n_threads} thread{'s' if self.n_threads > 1 else ''}"
-        return f"{threads}{free}, {'a' if self.has_gpu else 'no'} GPU"
+        busy = ""
+        if self.load is not None and self.load > _BUSY * self.n_threads:
+            busy = f"; busy with other work (load {self.load:.0f}), so everything is expected to take longer"
+        return f"{threads}{free}, {'a' if self.has_gpu else 'no'} GPU{busy}"
 
 
 def _texts(split: Split) -> Iterable[str]:

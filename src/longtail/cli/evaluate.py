@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from longtail.cli.flags import (
     DataFlags,
-    ModelFlags,
+    PrecisionFlags,
     RunFlags,
     TailWeight,
     option,
@@ -28,6 +28,14 @@ At = Annotated[str, option("List lengths k to measure at.", "NUMBERS", "--at")]
 WithIntervals = Annotated[bool, option("95 % intervals, by bootstrap over the texts.", None, "--intervals")]
 ReportFolder = Annotated[
     Path | None, option("Write report.html, report.md and report.json there.", "FOLDER", "--report")
+]
+Baseline = Annotated[
+    bool,
+    option(
+        "In a report: train linear on the same texts and show it beside the model, where DATA has them.",
+        None,
+        "--baseline/--no-baseline",
+    ),
 ]
 DropSeen = Annotated[
     str | None,
@@ -66,13 +74,14 @@ class MetricFlags:
 
 @with_flags
 def evaluate(
-    model: ModelFlags,
+    model: PrecisionFlags,
     data: DataFlags,
     measured: MetricFlags,
     flags: RunFlags,
     split: EvaluatedSplit = None,
     intervals: WithIntervals = False,
     report: ReportFolder = None,
+    baseline: Baseline = True,
     drop_seen: DropSeen = None,
     tail_weight: TailWeight = None,
 ) -> None:
@@ -80,9 +89,10 @@ def evaluate(
     from longtail.evaluation import as_trained, choose_split, evaluate_model, was_trained_on
     from longtail.metrics import BootstrapOptions
     from longtail.report import make_report, write_report
+    from longtail.report.baseline import is_baseline, measure_baseline
 
     screen = flags.screen
-    tagger = model.open(screen.progress)
+    tagger = model.open(screen.progress, model.precision)
     dataset = data.load(tagger, screen.progress)
     name, texts = choose_split(tagger, dataset, split)
     if was_trained_on(tagger, texts):
@@ -101,7 +111,12 @@ def evaluate(
         tail_weight=tail_weight,
         run=flags.run,
     )
-    contents = make_report(tagger, evaluation, dataset.name, name, model.model)
+    beside = None
+    if report is not None and baseline and not is_baseline(tagger):
+        train = as_trained(tagger, dataset).splits.get("train")
+        if train is not None and was_trained_on(tagger, train):
+            beside = measure_baseline(train, evaluation, flags.run)
+    contents = make_report(tagger, evaluation, dataset.name, name, model.model, baseline=beside)
     files = write_report(contents, report) if report is not None else {}
     if flags.as_json:
         about: dict[str, Any] = {"model": str(model.model), "method": tagger.name, "data": data.data, "split": name}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.flags import Model, RunFlags, Verify, option, with_flags
+from longtail.cli.flags import ModelFlags, RunFlags, option, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 
@@ -35,25 +35,22 @@ ExampleData = Annotated[
 
 @with_flags
 def explain(
-    model: Model,
+    model: ModelFlags,
     flags: RunFlags,
     text: TextToExplain = STDIN,
     label: Labels = None,
     k: K = 1,
     html: Page = None,
     data: ExampleData = None,
-    verify: Verify = False,
 ) -> None:
     """Show which words of a text speak for a label, and the nearest training texts that carry it."""
     from longtail.files import write_text
-    from longtail.methods import load_model
     from longtail.report.explanation import html_explanation
 
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
-    with screen.progress.step("open the model"):
-        tagger = load_model(model, verify=verify or None)
+    tagger = model.open(screen.progress)
     content = sys.stdin.read() if text == STDIN else text
     fields = dict.fromkeys(("text", *tagger.columns), content)
     examples = None if data is None else examples_of(tagger, data, screen)

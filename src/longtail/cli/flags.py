@@ -9,6 +9,7 @@ fields of the group as options of the command:
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -158,6 +159,20 @@ class ModelFlags:
     """A trained model, and how it is opened."""
 
     model: Model
+    verify: Verify = False
+
+    def open(self, progress: Progress, precision: str = "auto") -> Method:
+        """Return the model."""
+        from longtail.methods import load_model
+
+        with progress.step("open the model"):
+            return load_model(self.model, verify=self.verify or None, precision=cast(Any, precision))
+
+
+@dataclass(frozen=True)
+class PrecisionFlags(ModelFlags):
+    """A trained model that predicts with a precision of its own."""
+
     precision: Annotated[
         str,
         run_option(
@@ -166,14 +181,6 @@ class ModelFlags:
             "--precision",
         ),
     ] = "auto"
-    verify: Verify = False
-
-    def open(self, progress: Progress) -> Method:
-        """Return the model."""
-        from longtail.methods import load_model
-
-        with progress.step("open the model"):
-            return load_model(self.model, verify=self.verify or None, precision=cast(Any, self.precision))
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,8 @@ class MethodFlags:
         from longtail.methods import create_method
 
         options["budget"] = self.budget
-        settings = [f"{name}={value}" for name, value in options.items() if value is not None]
+        given = {name: value for name, value in options.items() if value is not None}
+        settings = [f"{name}={json.dumps(value)}" for name, value in given.items()]
         if self.budget is not None and "budget" not in create_method(self.method).options_class.model_fields:
             raise ConfigError(f"`budget` is for methods that keep to a time, got {self.method}; use `method=auto`")
         return create_method(

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from longtail.cli.flags import (
-    ModelFlags,
+    PrecisionFlags,
     RunFlags,
     TailWeight,
     TextColumn,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from longtail.data.predicted import Write
-    from longtail.methods.base import Suggestion
+    from longtail.methods.base import Method, Suggestion
 
 STDIN = "-"
 BAR_WIDTH = 12
@@ -49,65 +50,97 @@ PredictOut = Annotated[
     Path | None,
     option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
 ]
-MinPrecision = Annotated[
-    float | None,
-    option(
-        "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
-        "calibrated scores.",
-        "SHARE",
-    ),
-]
-MinRecall = Annotated[
-    float | None,
-    option(
-        "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in the "
-        "mean. Needs calibrated scores.",
-        "SHARE",
-    ),
-]
-Allow = Annotated[
-    list[str] | None,
-    option("Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"),
-]
-Deny = Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")]
 Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
-TextFormatName = Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")]
 
-Read = Annotated[
-    list[str] | None,
-    data_option("Another option of the format (delimiter=|, on_bad_utf8=replace). May be repeated.", "OPTION=VALUE"),
-]
+
+@dataclass(frozen=True)
+class SuggestionFlags:
+    """Which labels are suggested."""
+
+    threshold: Threshold = None
+    min_precision: Annotated[
+        float | None,
+        option(
+            "Instead of --k: as many labels as there can be while at least this share of all labels is right. Needs "
+            "calibrated scores.",
+            "SHARE",
+        ),
+    ] = None
+    min_recall: Annotated[
+        float | None,
+        option(
+            "Instead of --k: as few labels as there can be while they are at least this share of a text's labels, in "
+            "the mean. Needs calibrated scores.",
+            "SHARE",
+        ),
+    ] = None
+    tail_weight: TailWeight = None
+    allow: Annotated[
+        list[str] | None,
+        option(
+            "Suggest only this label (id or name) or branch of the hierarchy (science/*). May be repeated.", "LABEL"
+        ),
+    ] = None
+    deny: Annotated[list[str] | None, option("Never suggest this label or branch. May be repeated.", "LABEL")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Method.predict` by name."""
+        lists = {"allow": self.allow or None, "deny": self.deny or None}
+        return {**vars(self), **lists, "threshold": threshold_of(self.threshold)}
+
+
+@dataclass(frozen=True)
+class TextFlags:
+    """Texts to be tagged, and how they are read."""
+
+    texts: TextsFile = STDIN
+    format: Annotated[str | None, data_option("lines, jsonl or table.", "NAME", "--format")] = None
+    text_column: TextColumn = None
+    read: Annotated[
+        list[str] | None,
+        data_option(
+            "Another option of the format (delimiter=|, on_bad_utf8=replace). May be repeated.", "OPTION=VALUE"
+        ),
+    ] = None
+
+    def batches(self, model: Method, columns: tuple[str, ...], screen: Screen) -> tuple[Iterator[pa.Table], int | None]:
+        """Return the texts in batches, and how many there are if a bar will show it."""
+        from longtail.data.texts import count_texts, read_texts
+
+        options = read_options(read_texts, {"text_column": self.text_column}, self.read)
+        options |= {"format": self.format, "usual_options": model.facts_.get("columns", {})}
+        if self.texts == STDIN:
+            if sys.stdin.isatty():
+                screen.note("type a text and press Enter; Ctrl-D ends")
+            options["format"] = options["format"] or "lines"
+            return read_texts("standard input", columns, **options, stream=cast(Any, sys.stdin.buffer)), None
+        if not Path(self.texts).exists():
+            raise DataError(f"there is no file {self.texts}; a text itself is given with --text")
+        total = count_texts(self.texts, options["format"]) if screen.progress is not SILENT else None
+        return read_texts(self.texts, columns, **options), total
 
 
 @with_flags
 def predict(
-    model: ModelFlags,
+    model: PrecisionFlags,
+    texts: TextFlags,
+    suggested: SuggestionFlags,
     flags: RunFlags,
-    texts: TextsFile = STDIN,
     text: GivenTexts = None,
     k: K = 5,
     out: PredictOut = None,
-    threshold: Threshold = None,
-    min_precision: MinPrecision = None,
-    min_recall: MinRecall = None,
     keep: Keep = None,
-    tail_weight: TailWeight = None,
-    allow: Allow = None,
-    deny: Deny = None,
-    format: TextFormatName = None,
-    text_column: TextColumn = None,
-    read: Read = None,
 ) -> None:
     """Tag texts with a trained model."""
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
     kept = [name.strip() for name in keep.split(",")] if keep else []
-    is_replaced = _check_out(out, kept, None if text else texts)
+    is_replaced = _check_out(out, kept, None if text else texts.texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
-    tagger = model.open(screen.progress)
+    tagger = model.open(screen.progress, model.precision)
     n_labels = len(tagger.scored_labels_)
     if k > n_labels:
         screen.note(f"note: the model knows {n_labels:,} labels; k = {k:,} gives {n_labels:,}")
@@ -119,25 +152,11 @@ def predict(
         batches: Iterator[pa.Table] = iter([as_table({name: text for name in {"text", *columns}})])
         total = len(text)
     else:
-        from longtail.data.texts import read_texts
-
-        options = read_options(read_texts, {"text_column": text_column}, read)
-        options |= {"format": format, "usual_options": tagger.facts_.get("columns", {})}
-        batches, total = _read(texts, columns, options, screen)
+        batches, total = texts.batches(tagger, columns, screen)
     writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
-            suggestions = tagger.predict(
-                batch,
-                k,
-                threshold=threshold_of(threshold),
-                min_precision=min_precision,
-                min_recall=min_recall,
-                tail_weight=tail_weight,
-                allow=allow or None,
-                deny=deny or None,
-                threads=flags.threads,
-            )
+            suggestions = tagger.predict(batch, k, **suggested.arguments(), threads=flags.threads)
             if write is None:
                 for row, labels in enumerate(suggestions):
                     route = "" if suggestions.routes is None else suggestions.routes[row]
@@ -149,23 +168,6 @@ def predict(
             advance(len(batch))
     if out is not None:
         screen.note(f"{out}: written" + (", an older file was replaced" if is_replaced else ""))
-
-
-def _read(
-    texts: str, columns: tuple[str, ...], options: dict[str, Any], screen: Screen
-) -> tuple[Iterator[pa.Table], int | None]:
-    """Return the texts in batches, and how many there are if a bar will show it."""
-    from longtail.data.texts import count_texts, read_texts
-
-    if texts == STDIN:
-        if sys.stdin.isatty():
-            screen.note("type a text and press Enter; Ctrl-D ends")
-        options["format"] = options["format"] or "lines"
-        return read_texts("standard input", columns, **options, stream=cast(Any, sys.stdin.buffer)), None
-    if not Path(texts).exists():
-        raise DataError(f"there is no file {texts}; a text itself is given with --text")
-    total = count_texts(texts, options["format"]) if screen.progress is not SILENT else None
-    return read_texts(texts, columns, **options), total
 
 
 def _check_out(out: Path | None, kept: Sequence[str], texts: str | None) -> bool:

@@ -34,6 +34,16 @@ Examples = Annotated[
     str | None,
     option("The data that the first model was trained on: explanations show the nearest texts of it.", "DATA"),
 ]
+Reviews = Annotated[
+    str | None,
+    option(
+        "Where decisions of reviewers are kept: a file, or postgresql://user@host/database (longtail review).",
+        "STORE",
+        "--reviews",
+        "-r",
+    ),
+]
+NoPage = Annotated[bool, option("Do not serve the page for people at /.", None, "--no-page")]
 
 
 def serve(
@@ -43,11 +53,14 @@ def serve(
     workers: Workers = 1,
     tokens: Tokens = None,
     examples: Examples = None,
+    reviews: Reviews = None,
+    no_page: NoPage = False,
     settings: Settings = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Serve trained models over HTTP until Ctrl-C or SIGTERM."""
+    from longtail.review.page import desk_routers, page
     from longtail.run.local import LocalEngine, available_cores
     from longtail.run.run import Run
     from longtail.serve.access import Access
@@ -62,7 +75,8 @@ def serve(
         raise ConfigError(f"`port` must be from 0 to 65,535, got {port}")
     folders = _by_name(models)
     limits = _settings(tokens, settings, host)
-    Access(limits.tokens)  # raises before anything is opened
+    Access(limits.tokens)  # raises before anything is opened, as the next line does
+    routers = desk_routers(reviews)
     screen = Screen(quiet)
     is_worker = SOCKET in os.environ
     listener = listening(host, port)
@@ -75,7 +89,8 @@ def serve(
     run = Run(LocalEngine(threads or max(1, available_cores() // workers)))
     opened = OpenModels.open(folders, run)
     near = None if examples is None else examples_of(opened.default.method, examples, screen)
-    app = create_app(opened, limits, examples=near)
+    mounts = {} if no_page else {"/": page()}
+    app = create_app(opened, limits, examples=near, routers=routers, mounts=mounts)
     if not is_worker:
         screen.note("ready")
     run_server(app, listener)

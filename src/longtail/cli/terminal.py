@@ -12,19 +12,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from longtail.tables import CONTROL_PICTURES
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-_PICTURES = (
-    {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
-    | {0x7F: 0x2421}
-    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-)
 
 
 def shown(text: str) -> str:
     """Return a text with pictures of its control characters."""
-    return text.translate(_PICTURES)
+    return text.translate(CONTROL_PICTURES)
 
 
 class SafeStream:

@@ -75,7 +75,7 @@ def train(
     free_memory = free_memory_bytes()  # before the texts are in memory: what training needs counts them
     check_replaceable(out, MODEL)
     with screen.progress.step("load the method"):
-        model = method.create(tail_weight=tail_weight, calibrate="false" if no_calibrate else None)
+        model = method.create(tail_weight=tail_weight, calibrate=False if no_calibrate else None)
     if add is None:
         dataset = data.load(model, screen.progress)
     else:

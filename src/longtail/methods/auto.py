@@ -99,34 +99,25 @@ class Auto(Method):
         return choose(split, wishes, self._create, stack, run=run)
 
     def _create(self, name: str, options: Mapping[str, Any]) -> Method:
-        """Return an untrained method with the seed and the fields of texts that all members have."""
-        shared = {"seed": self.options.seed, "calibrate": self.options.calibrate}
-        return create_method(name, shared, options, fields=self.options.fields)
+        """Return an untrained member, with the seed and the fields of texts that all members have."""
+        common = {"seed": self.options.seed, "calibrate": False}
+        return create_method(name, common, options, fields=self.options.fields)
 
     def _train(self, split: Split, texts: TextReadings, run: Run, clock: Clock) -> tuple[Method, Outcome]:
         """Train what was chosen; return the model that is kept, and why."""
         anchor, *others = self.choice_.members
-        why = "nothing else was to be trained"
+        outcome = Outcome(model=anchor.method, why="nothing else was to be trained")
         if others:
             try:
                 stack: Any = self._stack()._fit_split(split, texts, self._limited(run, clock))
+                outcome = Outcome.compared(stack.held_out_.figures, STACK, [one.method for one in self.choice_.members])
+                if outcome.model == STACK:
+                    return stack, outcome
             except (OutOfTimeError, DataError) as error:
                 run.stages.put("stopped", lambda writer: None)
-                why = f"the stack was given up: {error}"
-            else:
-                outcome = Outcome.compared(
-                    stack.held_out_.figures, STACK, [anchor.method, *(one.method for one in others)]
-                )
-                return stack if outcome.model == STACK else self._first_member(stack, split), outcome
-        alone = self._create(anchor.method, anchor.options)._fit_split(split, texts, run.within("alone"))
-        return alone, Outcome(model=anchor.method, why=why)
-
-    def _first_member(self, stack: Any, split: Split) -> Method:
-        """Return the first member of a stack, calibrated by its lists of texts that it had not seen."""
-        member: Method = stack.members_[0]
-        if self.options.calibrate:
-            member.calibrate(stack.held_out_.members[0], split.labels.take(stack.held_out_.rows))
-        return member
+                outcome = Outcome(model=anchor.method, why=f"the stack was given up: {error}")
+        alone = self._create(anchor.method, {**anchor.options, "calibrate": self.options.calibrate})
+        return alone._fit_split(split, texts, run.within("alone")), outcome
 
     def _stack(self) -> Method:
         members = [{"method": one.method, "options": one.options} for one in self.choice_.members]
@@ -137,16 +128,17 @@ class Auto(Method):
         """Return the run of the stack: it ends in time for the anchor to be trained alone."""
         if run.stages.get("stopped") is not None:
             raise OutOfTimeError("it took too long before training was interrupted")
-        return with_time_limit(run.within(STACK), clock.left_before(self.choice_.anchor_s))
+        return with_time_limit(run.within(STACK), clock.left_before(self._seconds_of_training(self.choice_.anchor_s)))
+
+    def _unseen(self, split: Split, texts: TextReadings, run: Run) -> None:
+        """Return None: the model that is kept was calibrated as it was trained."""
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         run = run if run.precision in self.model_.precisions else replace(run, precision="auto")
         return self.model_._in_vocabulary(self.model_._top_k(texts, k, run))
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
-        model = self.model_
-        place = label if model.sees_all_labels else int(np.searchsorted(model.scored_labels_, label))
-        return model._attribute(texts, words, place, run)
+        return self.model_._attribution(texts, words, label, run)
 
     def _scored_labels(self, space: ModelLabels) -> NDArray[np.int32]:
         return self.model_.scored_labels_

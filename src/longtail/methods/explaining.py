@@ -85,10 +85,7 @@ class Explaining:
         """Return why the one text of `texts` has a label, in numbers of `vocabulary_`."""
         lists = self.top_k(texts, min(LIST_LENGTH, len(self.scored_labels_)), run=run)
         scores = lists.scores[lists.labels == number]
-        place = number if self.sees_all_labels else int(np.searchsorted(self.scored_labels_, number))
-        is_scored = bool(np.isin(number, self.scored_labels_))
-        nothing = Attribution("occlusion", np.zeros(len(words)), note=NOT_SCORED)
-        attribution = self._attribute(texts, words, place, run) if is_scored else nothing
+        attribution = self._attribution(texts, words, number, run)
         weights = attribution.weights
         note = attribution.note or ("" if weights.any() or len(scores) else NOT_PROPOSED)
         row = self.vocabulary_.table.slice(number, 1)
@@ -105,6 +102,13 @@ class Explaining:
             members=attribution.members,
             nearest=attribution.nearest,
         )
+
+    def _attribution(self, texts: TextReadings, words: TextWords, number: int, run: Run) -> Attribution:
+        """Return how much each word speaks for a label, in numbers of `vocabulary_`."""
+        if number not in self.scored_labels_:
+            return Attribution("occlusion", np.zeros(len(words)), note=NOT_SCORED)
+        label = number if self.sees_all_labels else int(np.searchsorted(self.scored_labels_, number))
+        return self._attribute(texts, words, label, run)
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
         """Return how much each word of the one text of `texts` speaks for a label, in the numbers of `_top_k`.

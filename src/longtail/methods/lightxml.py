@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from longtail.data.dataset import Split
 from longtail.errors import ConfigError
+from longtail.explain.attribution import Attribution
+from longtail.explain.words import TextWords
 from longtail.labels.clusters import LabelInputs, Sources, cluster_labels
 from longtail.labels.index import LabelIndex
 from longtail.labels.tree import TreeOptions, even_index
@@ -26,6 +28,7 @@ from longtail.methods.base import METHODS, ResourceEstimate
 from longtail.methods.members import EnsembleMethod, MemberOptions
 from longtail.nn.clustered import ClusteredTagger, load_index
 from longtail.nn.encoders.transformer import TransformerOptions
+from longtail.nn.gradients import mean_gradients
 from longtail.nn.heads.shortlist import ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import estimate_network
@@ -35,6 +38,7 @@ from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation
 from longtail.persist import Folder
 from longtail.run.run import PRECISIONS, Run
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.fields import TfidfOptions
 from longtail.text.readings import TextReadings
 
@@ -104,6 +108,16 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)
         return ClusteredTagger(self._scoring(index, split.labels.n_labels).fit(texts, split.labels, plan, run), index)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return of_unit_length(self.members_[0].tagger.vectors(texts, run))
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        taggers = [member.tagger for member in self.members_]
+        weights, why_not = mean_gradients(taggers, texts, words, label, run)
+        if weights is None:
+            return self._occlusion(words, label, run, note=why_not)
+        return Attribution("integrated gradients", weights)
 
     def _cluster(self, seed: int, split: Split, texts: TextReadings, run: Run) -> LabelIndex | None:
         """Return the clusters of a member; None where every label is scored."""

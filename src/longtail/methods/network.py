@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution
+from longtail.explain.words import TextWords
 from longtail.methods.base import Method, MethodOptions, ResourceEstimate
+from longtail.nn.gradients import integrated_gradients
 from longtail.nn.heads.base import HEADS, Head, LabelSpace
 from longtail.nn.heads.dense import DenseHeadOptions
 from longtail.nn.heads.table import LabelTableOptions
@@ -26,6 +29,7 @@ from longtail.nn.training.options import TrainingOptions
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -80,8 +84,17 @@ class NetworkMethod(Method):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         return self.tagger_.top_k(texts, k, run)
 
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        weights, why_not = integrated_gradients(self.tagger_, texts, words, label, run)
+        if weights is None:
+            return self._occlusion(words, label, run, note=why_not)
+        return Attribution("integrated gradients", weights)
+
     def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
         return rows_held_out([self._plan], n_texts)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return None if self.tagger_.network.head.reads_states else of_unit_length(self.tagger_.vectors(texts, run))
 
     def _save(self, writer: FolderWriter) -> None:
         self.tagger_.save(writer, "network")

@@ -135,10 +135,9 @@ class Stack(MethodOfMethods):
         return self.ranker_.top_k(self._lists(texts, max(k, self.options.list_length), run), texts.table, k, run)
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
-        lists = self._lists(texts, self.options.list_length, run)
-        shares = member_shares(self.ranker_, lists, texts.table, label, run)
-        names = [member.method for member in self.options.members]
-        return of_members(names, shares, self._explained(texts, words, label, run), words)
+        members, length = [one.method for one in self.options.members], self.options.list_length
+        shares = member_shares(self.ranker_, self._lists(texts, length, run), texts.table, label, run)
+        return of_members(members, shares, self._explained(texts, words, label, run), words)
 
     def _score_steps(self) -> tuple[ScoreStep, ...]:
         return (*super()._score_steps(), *([self.calibration_] if self.options.calibrate else []))

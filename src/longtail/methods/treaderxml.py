@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from longtail.data.dataset import Split
+from longtail.explain.attribution import Attribution
+from longtail.explain.words import TextWords
 from longtail.linear.resources import pool_bytes
 from longtail.methods.base import METHODS, ResourceEstimate
 from longtail.methods.network import NetworkMethod, NetworkOptions
@@ -33,6 +35,8 @@ from longtail.text.readings import TextReadings
 from longtail.text.tokens import TokenOptions
 from longtail.text.vectors import TRAIN, WordVectorOptions
 from longtail.types import TopK
+
+READS_SCOPES = "The network reads the labels of similar texts beside the text, so words were left out one by one."
 
 if TYPE_CHECKING:
     from longtail.methods.keywords import TReaderXMLKeywords
@@ -103,6 +107,11 @@ class TReaderXML(NetworkMethod):
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         scope = self.teacher_.scope(texts.table, texts.features, run) if self.teacher_ else None
         return self.tagger_.top_k(texts, k, run, scope=scope)
+
+    def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
+        if self.teacher_ is None:
+            return super()._attribute(texts, words, label, run)
+        return self._occlusion(words, label, run, note=READS_SCOPES)
 
     def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
         return np.empty(0, np.int64)  # their labels are in the pool that neighbours come from

@@ -8,7 +8,6 @@ nothing else: its style and pictures are inside.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from longtail.report.contents import environment, make_report
 from longtail.report.examination import html_examination
 from longtail.report.markdown import markdown_report
 from longtail.report.page import html_report
+from longtail.tables import CONTROL_PICTURES, json_text
 
 __all__ = [
     "html_comparison",
@@ -71,5 +71,6 @@ def write_files(folder: str | Path, contents: Mapping[str, str]) -> dict[str, Pa
 
 
 def _contents(name: str, data: dict[str, Any], markdown: str, html: str) -> dict[str, str]:
-    plain = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    return {f"{name}.json": plain, f"{name}.md": markdown, f"{name}.html": html}
+    """Return the texts of three files; control characters of data become pictures, for those who print them."""
+    shown = {"md": markdown.translate(CONTROL_PICTURES), "html": html.translate(CONTROL_PICTURES)}
+    return {f"{name}.json": json_text(data, indent=1) + "\n", **{f"{name}.{kind}": shown[kind] for kind in shown}}

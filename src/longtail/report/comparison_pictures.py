@@ -125,7 +125,7 @@ def _names(
         )
         start, end, at = next(free, places[0])
         taken.append((start, end, at))
-        if abs(at - y) > LINE_HEIGHT:
+        if abs(at - y) > LINE_HEIGHT or max(start - x, x - end) > 2 * POINT:
             yield line("leader", x, min(max(x, start), end), y, at)
         yield text(start, at + 4, name, kind="name", room=width)
 

@@ -3,8 +3,12 @@
 report["results"]      metrics over all labels and by band, as fractions, with intervals
 report["data"]         counts of the training and of the evaluated texts, and the label-frequency curve
 report["reliability"]  how many labels are right by their score, in bins; none where scores are not in 0..1
-report["labels"]       the labels with the best and the worst F1
+report["precision_recall"]  both of all suggestions that score at least as much, from the highest score down
+report["labels"]       the labels with the best and the worst F1, and pairs that are taken for each other
 report["texts"]        a sample with suggested and true labels
+report["worst"]        texts where it is surest of something wrong, and why
+report["baseline"]     `linear` beside it, where it was measured
+report["findings"]     all of this in words
 report["model"]        method, options, seed, members, size
 report["environment"]  versions and machine
 """
@@ -27,6 +31,8 @@ from longtail.methods.base import Method
 from longtail.metrics import MetricOptions
 from longtail.metrics.calibration import reliability
 from longtail.metrics.hits import judge
+from longtail.report.findings import findings
+from longtail.report.mistakes import confused_labels, precision_recall, reasons, worst_texts
 from longtail.report.tables import main_length
 from longtail.run.local import available_cores
 from longtail.types import NO_LABEL
@@ -42,7 +48,15 @@ RECORD_COLUMNS = ("id", "title")
 LIBRARIES = ("longtail", "numpy", "scipy", "numba", "pyarrow")
 
 
-def make_report(model: Method, evaluation: Evaluation, data: str, split: str, path: str | Path = "") -> dict[str, Any]:
+def make_report(
+    model: Method,
+    evaluation: Evaluation,
+    data: str,
+    split: str,
+    path: str | Path = "",
+    *,
+    baseline: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return the report on an evaluation.
 
     Args:
@@ -51,19 +65,24 @@ def make_report(model: Method, evaluation: Evaluation, data: str, split: str, pa
         data: The name of the data set.
         split: The name of the evaluated part.
         path: The folder of the model, if it is saved.
+        baseline: What `measure_baseline` returned.
     """
     results = evaluation.plain()
-    return {
+    report = {
         "title": f"{model.name} on {data}, {split}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": _model(model, path),
         "data": {"name": data, "split": split} | _data(model, evaluation),
         "results": results,
         "reliability": _reliability(evaluation, main_length(results)),
-        "labels": _labels(evaluation),
+        "precision_recall": precision_recall(evaluation),
+        "labels": _labels(evaluation) | {"confused": confused_labels(evaluation)},
         "texts": [*_texts(evaluation)],
+        "worst": [_text(evaluation, row) | {"why": reasons(model, evaluation, row)} for row in worst_texts(evaluation)],
+        "baseline": None if baseline is None else dict(baseline),
         "environment": environment(),
     }
+    return report | {"findings": findings(report)}
 
 
 def environment() -> dict[str, Any]:
@@ -124,6 +143,7 @@ def _data(model: Method, evaluation: Evaluation) -> dict[str, Any]:
         "n_labels": len(used),
         "n_unknown_labels": int(np.count_nonzero(~np.isin(used, model.scored_labels_))),
         "labels_per_text": float(labels.labels_per_text().mean()),
+        "share_of_cut_texts": evaluation.n_cut / max(len(labels), 1),
         "n_texts_without_labels": evaluation.metrics.n_texts_without_labels,
         "label_frequency": _curve(seen),
     }
@@ -167,20 +187,25 @@ def _labels(evaluation: Evaluation) -> dict[str, Any]:
 
 def _texts(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
     """Yield a seeded sample of texts that have labels, in the order of the data."""
-    names = evaluation.vocabulary.names
     labelled = np.flatnonzero(evaluation.truth.labels_per_text())
     drawn = np.random.default_rng(0).permutation(labelled)[:N_TEXTS]
     for row in np.sort(drawn).tolist():
-        true = set(evaluation.truth[row].tolist())
-        labels = evaluation.predicted.labels[row, :SHOWN].tolist()
-        scores = evaluation.predicted.scores[row, :SHOWN].tolist()
-        suggested = [(label, score) for label, score in zip(labels, scores, strict=True) if label != NO_LABEL]
-        fields = {name: str(evaluation.split.texts[name][row].as_py()) for name in evaluation.split.texts.column_names}
-        text = fields[TEXT]
-        yield {
-            "number": row + 1,
-            **{name: fields.get(name, "") for name in RECORD_COLUMNS},
-            "text": text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS].rstrip() + " …",
-            "suggested": [{"name": names[label], "score": score, "right": label in true} for label, score in suggested],
-            "missed": [names[label] for label in sorted(true - set(labels))],
-        }
+        yield _text(evaluation, row)
+
+
+def _text(evaluation: Evaluation, row: int) -> dict[str, Any]:
+    """Return a text with its suggested labels and those that were missed."""
+    names = evaluation.vocabulary.names
+    true = set(evaluation.truth[row].tolist())
+    labels = evaluation.predicted.labels[row, :SHOWN].tolist()
+    scores = evaluation.predicted.scores[row, :SHOWN].tolist()
+    suggested = [(label, score) for label, score in zip(labels, scores, strict=True) if label != NO_LABEL]
+    fields = {name: str(evaluation.split.texts[name][row].as_py()) for name in evaluation.split.texts.column_names}
+    text = fields[TEXT]
+    return {
+        "number": row + 1,
+        **{name: fields.get(name, "") for name in RECORD_COLUMNS},
+        "text": text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS].rstrip() + " …",
+        "suggested": [{"name": names[label], "score": score, "right": label in true} for label, score in suggested],
+        "missed": [names[label] for label in sorted(true - set(labels))],
+    }

@@ -22,7 +22,8 @@ HOW = {
     "members": "Weights are those of the members of the model, by how much each says for the label.",
 }
 _STRENGTHS = 4
-_SHOWN_WORDS = 12
+_SHOWN_WORDS, _LEAST = 12, 0.02
+"""So many words are listed, down to this share of the largest weight."""
 _SHOWN_CHARACTERS = 600
 
 
@@ -78,7 +79,7 @@ def score_text(explanation: Explanation) -> str:
 
 
 def _section(explanation: Explanation) -> str:
-    words = explanation.top(_SHOWN_WORDS)
+    words = [word for word in explanation.top(_SHOWN_WORDS) if word.weight >= _LEAST * explanation.words[0].weight]
     table = table_html(word_table(words)) if words else "<p>No word speaks for it.</p>"
     label = "" if explanation.label == explanation.name else f" <small>{escape(explanation.label)}</small>"
     heading = f"{escape(explanation.name)}{label}"

@@ -7,9 +7,16 @@ from html import escape
 from typing import Any
 
 from longtail.report.html import document, figures_html, list_html, section, table_html
-from longtail.report.pictures import band_picture, frequency_picture, reliability_picture
+from longtail.report.pictures import (
+    band_picture,
+    frequency_picture,
+    precision_recall_picture,
+    reliability_picture,
+)
 from longtail.report.tables import (
     band_table,
+    baseline_table,
+    confusion_table,
     count_table,
     label_table,
     list_lengths,
@@ -20,6 +27,7 @@ from longtail.report.tables import (
     percent,
     published_table,
     threshold_table,
+    why_sentence,
 )
 from longtail.tables import Table
 
@@ -38,6 +46,7 @@ def html_report(report: dict[str, Any]) -> str:
     )
     figures = filter(None, (overall_table(results), threshold_table(results)))
     sections = [
+        section("In words", list_html(report["findings"])),
         _tiles(results, k),
         section("Results", "".join(map(table_html, figures)), note),
         section(
@@ -54,6 +63,18 @@ def html_report(report: dict[str, Any]) -> str:
     if new is not None:
         note = "A text that occurs word for word in training is easy; this is what is left without."
         sections.append(section("Texts that are new", table_html(new), note))
+    beside = baseline_table(report)
+    if beside is not None:
+        seconds = report["baseline"]["train_s"]
+        note = f"Both learned from the same texts, linear in {seconds:.1f} s; intervals are paired, text by text."
+        sections.append(section("Beside the linear baseline", table_html(beside), note))
+    if report["precision_recall"]:
+        caption = (
+            "Of the suggestions that score at least as much (numbers at the curve), so many are right; and so many of "
+            "the true labels they are."
+        )
+        figure = figures_html([(precision_recall_picture(report["precision_recall"]), caption)])
+        sections.append(section("Precision and recall", figure))
     if report["reliability"]:
         caption = (
             f"Of the first {k} suggestions with such a score, so many are right; bars show how many there are. Where "
@@ -76,6 +97,15 @@ def html_report(report: dict[str, Any]) -> str:
         best, worst = (table_html(label_table(labels[kind])) for kind in ("best", "worst"))
         tables = f"<h3>Best</h3>{best}<h3>Worst</h3>{worst}"
         sections.append(section("Labels", tables, note))
+    if labels["confused"]:
+        note = f"A true label that is not among the first {labels['among_first']}, and what stands there in its texts."
+        sections.append(
+            section("Labels that are taken for each other", table_html(confusion_table(labels["confused"])), note)
+        )
+    if report["worst"]:
+        worst_shown = "".join(_text(text) for text in report["worst"])
+        note = "Fewest right suggestions, surest mistakes first; with words that speak for a wrong and a missed label."
+        sections.append(section("The worst texts", worst_shown, note))
     shown = "".join(_text(text) for text in report["texts"])
     words = {"right": "right", "wrong": "not among the true labels", "missed": "missed"}
     legend = "Drawn at random, with the scores of the suggestions. " + " ".join(
@@ -119,8 +149,13 @@ def _text(text: dict[str, Any]) -> str:
         f"<article><h3>{escape(text['title'] or place)}</h3>"
         + (f'<p class="place">{escape(place)}</p>' if text["title"] else "")
         + f"<p>{escape(text['text']) or '<i>an empty text</i>'}</p>"
-        + f'<ul class="labels">{suggested}{missed}</ul></article>'
+        + f'<ul class="labels">{suggested}{missed}</ul>{_why(text)}</article>'
     )
+
+
+def _why(text: dict[str, Any]) -> str:
+    """Return the words that spoke for a wrong and for a missed label, where they are known."""
+    return list_html([why_sentence(one) for one in text.get("why", ())])
 
 
 def _options(model: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 frequency_picture    training texts of each label by rank, both axes logarithmic, head, torso and tail shaded
 band_picture         how many of the true labels are found, by band, with intervals
+precision_recall_picture  precision against recall, from the highest score down
 reliability_picture  how many labels are right by their score, and how many have such a score
 
 All are as wide as a phone, so that their letters keep their size there; a wide page puts several side by side. A row of
@@ -65,6 +66,7 @@ CHARACTER = 7.4
 """An estimate of the width of a letter, on the safe side."""
 FREQUENCY = Frame(WIDTH, 240, 64, 14, 26, 44)
 RELIABILITY = Frame(WIDTH, 300, 46, 14, 62, 44)
+PRECISION_RECALL = Frame(WIDTH, 260, 46, 14, 22, 44)
 BARS_HEIGHT = 30
 """Of the bars above the plot of reliability."""
 ROW = Frame(WIDTH, 38, 10, 10, 20, 8)
@@ -129,6 +131,31 @@ def reliability_picture(bins: Sequence[Mapping[str, Any]]) -> str:
     elements.append(f'<polyline class="curve" points="{curve}"/>')
     elements += [point("m0", at, height, 4) for at, height in points]
     return svg(frame.width, frame.height, "Share of right labels by score", elements)
+
+
+def precision_recall_picture(curve: Sequence[Mapping[str, float]]) -> str:
+    """Draw precision against recall of all suggestions above a score, from the highest score down."""
+    frame = PRECISION_RECALL
+
+    def x(share: float) -> float:
+        return frame.left + (frame.end - frame.left) * share
+
+    def y(share: float) -> float:
+        return frame.floor - (frame.floor - frame.top) * share
+
+    quarters = [place / 4 for place in range(5)]
+    ticks = {x(place): f"{100 * place:g}" for place in quarters}, {y(place): f"{100 * place:g}" for place in quarters}
+    elements = frame.axes(ticks[0], ticks[1], ("recall, per cent", "precision, per cent"))
+    points = [(x(each["recall"]), y(each["precision"])) for each in curve]
+    line_points = " ".join(f"{at:.1f},{height:.1f}" for at, height in points)
+    elements.append(f'<polyline class="curve" points="{line_points}"/>')
+    for place in sorted({0, len(curve) // 2, len(curve) - 1}):
+        (at, height), score = points[place], curve[place]["score"]
+        elements += [
+            point("m0", at, height, 4),
+            text(min(at + 7, frame.end - 30), max(height - 7, frame.top), f"{score:.2f}"),
+        ]
+    return svg(frame.width, frame.height, "Precision against recall", elements)
 
 
 def bar(top: float, name: str, value: float, interval: Mapping[str, float] | None, *, kind: str) -> list[str]:

@@ -150,6 +150,40 @@ def reliability_table(bins: list[dict[str, Any]]) -> Table:
     return Table(["score", "labels", "mean score", "right, per cent"], rows)
 
 
+def why_sentence(why: Mapping[str, Any]) -> str:
+    """Return what spoke for a label that was wrong, or missed."""
+    words = ", ".join(why["words"]) or "no word"
+    score = "not proposed" if why["score"] is None else f"score {why['score']:.2f}"
+    return f"{why['kind']}: {why['name']} ({score}), for which speak {words}"
+
+
+def confusion_table(pairs: list[dict[str, Any]]) -> Table:
+    """Return pairs of labels that are taken for each other."""
+    rows = [
+        [f"{pair['missed']} → {pair['suggested']}", *(f"{pair[key]:,}" for key in ("n", "n_missed", "n_wrong"))]
+        for pair in pairs
+    ]
+    return Table(["missed → suggested instead", "texts", "first missed in", "second wrong in"], rows)
+
+
+def baseline_table(report: dict[str, Any]) -> Table | None:
+    """Return the main metrics beside those of the baseline; None where it was not measured."""
+    baseline, results = report["baseline"], report["results"]
+    if baseline is None:
+        return None
+    k, first = main_length(results), list_lengths(results)[0]
+    names = dict.fromkeys([f"P@{first}", f"P@{k}", f"R@{k}", f"nDCG@{k}", f"PSP@{k}"])
+    rows = []
+    for name in names:
+        one = baseline["difference"][name]
+        interval = f"{100 * one['value']:+.1f} ({100 * one['low']:+.1f} to {100 * one['high']:+.1f})"
+        rows.append([name, percent(results["metrics"][name]), percent(baseline["metrics"][name]), interval])
+    n_texts = max(report["data"]["n_texts"], 1)
+    times = [1000 * one["predict_s"] / n_texts for one in (results, baseline)]
+    rows.append(["ms per text in a batch", *(f"{ms:.2f}" for ms in times), ""])
+    return Table(["", report["model"]["method"], baseline["method"], "difference"], rows)
+
+
 def label_table(labels: list[dict[str, Any]]) -> Table:
     """Return the counts and F1 of single labels."""
     rows = [
@@ -168,6 +202,7 @@ def count_table(data: dict[str, Any]) -> Table:
         ["labels per text", f"{data['labels_per_text']:.2f}"],
         ["labels in the evaluated texts", f"{data['n_labels']:,}"],
         ["of these unknown to the model", f"{data['n_unknown_labels']:,}"],
+        ["of the texts only the beginning read", f"{data.get('share_of_cut_texts', 0):.1%}"],
         ["texts without labels (left out)", f"{data['n_texts_without_labels']:,}"],
     ]
     return Table(["", ""], rows)

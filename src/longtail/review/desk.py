@@ -127,7 +127,12 @@ def claim(
 
 
 def decide(
-    store: ReviewStore, decision: Decision, *, kind: Literal["accept", "skip"] = "accept", now: float | None = None
+    store: ReviewStore,
+    decision: Decision,
+    *,
+    kind: Literal["accept", "skip"] = "accept",
+    queue: Queue | None = None,
+    now: float | None = None,
 ) -> Filed:
     """Keep a decision, and say so only when it is on disk.
 
@@ -135,13 +140,15 @@ def decide(
         store: Where the text is.
         decision: What the person filed.
         kind: `skip` gives the text back for others.
+        queue: The queue of the text; a text of another one is refused.
         now: The time, in seconds since 1970.
     """
     now = time.time() if now is None else now
     with store.writing() as connection:
         text = connection.execute(sa.select(TEXTS).where(TEXTS.c.id == decision.text_id)).first()
-        if text is None:
-            raise DataError(f"there is no text {decision.text_id} in {store.address}; fetch the next one")
+        if text is None or (queue is not None and text.queue_id != queue.id):
+            place = store.address if queue is None else f"queue '{queue.name}'"
+            raise DataError(f"there is no text {decision.text_id} in {place}; fetch the next one")
         _lock(connection, text.id)
         if (kept := _kept_before(connection, decision.key)) is not None:
             return kept

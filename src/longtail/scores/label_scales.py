@@ -58,7 +58,11 @@ class LabelScales(ScoreStep):
         adjusted = self._of_labels[lists.labels]  # (n_texts, n, 2); an empty place takes those of the last label
         odds = (self.scale + adjusted[..., 0]) * log_odds(lists.scores) + self.shift + adjusted[..., 1]
         odds = np.where(filled, odds, -np.inf)
-        order = np.lexsort((lists.labels, -odds), axis=1)[:, :k]
+        if lists.k > self.length:  # labels further behind stay there: a shorter list is the beginning of a longer one
+            front, behind = odds[:, : self.length], odds[:, self.length :]
+            behind = np.minimum(np.minimum.accumulate(behind, axis=1), front.min(axis=1, keepdims=True))
+            odds = np.concatenate([front, behind], axis=1)
+        order = np.argsort(-odds, axis=1, kind="stable")[:, :k]
         odds, filled = np.take_along_axis(odds, order, 1), np.take_along_axis(filled, order, 1)
         scores = np.where(filled, 1 / (1 + np.exp(-odds)), -np.inf).astype(np.float32)
         return TopK(np.take_along_axis(lists.labels, order, 1), scores)

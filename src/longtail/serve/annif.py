@@ -197,8 +197,8 @@ async def _suggest(service: Service, model: ServedModel, texts: list[str], limit
     if not texts or limit == 0:
         return [b"[]"] * len(texts)
     groups = rows_of(texts, None, model, service.settings)
-    kept = [labels.above(threshold) for labels in await service.tag(model, groups, k=limit)]
-    return [model.labels.annif_suggestions(labels.labels, labels.scores) for labels in kept]
+    answers = await service.tag(model, groups, k=limit, threshold=threshold or None)
+    return [model.labels.annif_suggestions(answer.labels, answer.scores) for answer in answers]
 
 
 def _project(model: ServedModel) -> Project:

@@ -4,7 +4,7 @@ While a batch is tagged in a thread, requests that arrive wait; the next batch t
 single request is tagged at once, and under load batches grow by themselves. A second thread helps where enough texts
 wait: a text in a large batch takes much less time than in a small one.
 
-    await batcher.lists(Question(model, columns, k, allow, deny), rows)  ->  Lists of these rows
+    await batcher.lists(Question(model, columns, call), rows)  ->  Lists of these rows
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
+from longtail.predictions import Route, route_of
 from longtail.run.run import Run
+from longtail.scores.call import Call
 from longtail.serve.models import ServedModel
 from longtail.serve.settings import ServeSettings
 from longtail.text.readings import TextReadings
@@ -38,9 +40,8 @@ class Question:
     model: ServedModel
     columns: tuple[str, ...]
     """Names of the fields of the texts."""
-    k: int
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] | None = None
+    call: Call
+    """Which labels; whatever is a list there must be a tuple."""
 
 
 class TextLabels(NamedTuple):
@@ -48,29 +49,29 @@ class TextLabels(NamedTuple):
 
     labels: list[int]
     scores: list[float]
-    route: str | None
-    """What should be done with the text, where scores are calibrated."""
+    predicted_recall: float | None
+    """The share of the text's labels that is expected to be among them, where scores are calibrated."""
     cut: bool
     """Whether the model has read only the beginning of the text."""
 
-    def above(self, threshold: float | None) -> TextLabels:
-        """Return the labels that score at least `threshold`."""
-        if threshold is None:
-            return self
-        kept = [(label, score) for label, score in zip(self.labels, self.scores, strict=True) if score >= threshold]
-        return self._replace(labels=[label for label, _ in kept], scores=[score for _, score in kept])
+    @property
+    def route(self) -> Route | None:
+        """Who should look at the text, where scores are calibrated."""
+        return None if self.predicted_recall is None else route_of(self.predicted_recall)
 
 
 def tag(question: Question, rows: Sequence[Row], run: Run) -> list[TextLabels]:
     """Return the labels of some texts."""
     model = question.model
     readings = TextReadings(model.table(question.columns, rows))
-    lists = model.method.top_k(readings, question.k, allow=question.allow, deny=question.deny, run=run)
-    lengths = (lists.labels != NO_LABEL).sum(axis=1).tolist()
+    answer = model.method.answer(readings, question.call, run, with_recall=True)
+    rows_of_labels, rows_of_scores = answer.lists.labels.tolist(), answer.lists.scores.tolist()
+    lengths = (answer.lists.labels != NO_LABEL).sum(axis=1).tolist()
+    recall = [None] * len(rows) if answer.recall is None else answer.recall.tolist()
     cut = readings.cut().tolist()
     return [
-        TextLabels(labels[:n], scores[:n], None, is_cut)
-        for labels, scores, n, is_cut in zip(lists.labels.tolist(), lists.scores.tolist(), lengths, cut, strict=True)
+        TextLabels(rows_of_labels[row][:n], rows_of_scores[row][:n], recall[row], cut[row])
+        for row, n in enumerate(lengths)
     ]
 
 

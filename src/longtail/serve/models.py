@@ -27,7 +27,6 @@ from longtail.methods import load_model
 from longtail.methods.base import Method
 from longtail.persist import MANIFEST
 from longtail.run.run import Run
-from longtail.scores.calibrate import Calibrate
 from longtail.serve.answers import LabelJson
 from longtail.serve.problems import Problem
 from longtail.text.readings import TextReadings
@@ -87,7 +86,7 @@ class ServedModel:
     @property
     def is_calibrated(self) -> bool:
         """Whether scores are probabilities."""
-        return any(isinstance(step, Calibrate) for step in self.method.chain_.steps)
+        return self.method.chain_.calibration is not None
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> pa.Table:
         """Return texts, each a row of fields, as the table that methods read."""

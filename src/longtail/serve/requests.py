@@ -35,6 +35,13 @@ class TagRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             description="Leave out labels that score less; `auto` is the best for micro-F1 of calibrated models."
         ),
     ] = None
+    min_precision: Annotated[
+        float | None,
+        msgspec.Meta(description="Instead of `threshold`: of these labels so many are right, 0.9 is 90 %."),
+    ] = None
+    min_recall: Annotated[
+        float | None, msgspec.Meta(description="Instead of `threshold`: so many of a text's labels are among these.")
+    ] = None
     allow: Annotated[
         list[str] | None, msgspec.Meta(description="Only these labels (id or name) or branches (`science/*`).")
     ] = None
@@ -55,6 +62,10 @@ class TextResult(msgspec.Struct):
     """The labels of one text."""
 
     labels: Annotated[list[Label], msgspec.Meta(description="Best first.")]
+    predicted_recall: Annotated[
+        float | None,
+        msgspec.Meta(description="Share of the text's labels that are expected here; null where not calibrated."),
+    ]
     route: Annotated[
         str | None,
         msgspec.Meta(description="automatic, review or hard; null where the model's scores are not calibrated."),

@@ -6,14 +6,16 @@ It is `request.app.state.service`; routes get it from the dependency `service_of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from typing import Literal
 
 from fastapi import Request
 
 from longtail.explain import ExampleTexts, Explanation
+from longtail.scores.call import Call
 from longtail.serve.access import Access
 from longtail.serve.batching import Batcher, Question, TextLabels
 from longtail.serve.metrics import ServerMetrics
@@ -46,15 +48,23 @@ class Service:
         groups: Groups,
         *,
         k: int,
+        threshold: float | Literal["auto"] | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         allow: Sequence[str] | None = None,
         deny: Sequence[str] | None = None,
     ) -> list[TextLabels]:
-        """Return the labels of the texts of a request, in their order; raise 429 or 503 where there are too many."""
+        """Return the labels of the texts of a request, in their order; raise 429 or 503 where there are too many.
+
+        `k` to `deny` are as in `Method.top_k`.
+        """
         allowed, denied = (None if labels is None else tuple(labels) for labels in (allow, deny))
-        async with self.admitted():
-            answers = await asyncio.gather(
-                *(self.batcher.lists(Question(model, columns, k, allowed, denied), rows) for columns, _, rows in groups)
-            )
+        call = Call(k, threshold, min_precision, min_recall, allow=allowed, deny=denied)
+        with self.admitted():
+            async with self.in_time():
+                answers = await asyncio.gather(
+                    *(self.batcher.lists(Question(model, columns, call), rows) for columns, _, rows in groups)
+                )
         if len(groups) == 1:
             return answers[0]
         by_place = {
@@ -70,25 +80,32 @@ class Service:
         explaining = partial(
             model.method.explain, fields, label, examples=examples, n_examples=n_examples, run=self.models.run
         )
-        async with self.admitted():
-            return await asyncio.get_running_loop().run_in_executor(self._slow, explaining)
+        with self.admitted():
+            async with self.in_time():
+                return await asyncio.get_running_loop().run_in_executor(self._slow, explaining)
 
-    @asynccontextmanager
-    async def admitted(self) -> AsyncIterator[None]:
-        """Count a request while it is worked on; raise 429 where there are too many, 503 where it takes too long."""
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Count a request while it is worked on; raise 429 where there are too many."""
         if self._n_requests >= self.settings.max_requests:
             raise Problem(429, f"{self._n_requests:,} requests are worked on already; try again later", _RETRY)
         self._n_requests += 1
         self.metrics.in_progress.inc()
+        try:
+            yield
+        finally:
+            self._n_requests -= 1
+            self.metrics.in_progress.dec()
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Give up what takes too long, with 503."""
         try:
             async with asyncio.timeout(self.settings.timeout_s):
                 yield
         except TimeoutError:
             took = f"it took longer than {self.settings.timeout_s:g} s"
             raise Problem(503, f"{took}; send fewer or shorter texts, or try again later", _RETRY) from None
-        finally:
-            self._n_requests -= 1
-            self.metrics.in_progress.dec()
 
     async def reload(self, name: str | None = None) -> list[ServedModel]:
         """Open models again whose folders were replaced, and read the tokens again; return the models that are new."""

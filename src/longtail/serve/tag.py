@@ -37,18 +37,28 @@ async def tag(request: Request) -> Response:
     model = service.models.get(asked.model)
     check_k(asked.k, service.settings)
     groups = rows_of(asked.texts, asked.records, model, service.settings)
-    threshold = model.method.chain_.lowest_score(asked.threshold)
-    answers = await service.tag(model, groups, k=asked.k, allow=asked.allow, deny=asked.deny)
-    return Response(answer_json(answers, model, threshold), media_type=_JSON)
+    answers = await service.tag(
+        model,
+        groups,
+        k=asked.k,
+        threshold=asked.threshold,
+        min_precision=asked.min_precision,
+        min_recall=asked.min_recall,
+        allow=asked.allow,
+        deny=asked.deny,
+    )
+    return Response(answer_json(answers, model), media_type=_JSON)
 
 
-def answer_json(answers: list[TextLabels], model: ServedModel, threshold: float | None) -> bytes:
+def answer_json(answers: list[TextLabels], model: ServedModel) -> bytes:
     """Return a `TagResponse` as JSON."""
     results: list[bytes] = []
     for answer in answers:
-        kept = answer.above(threshold)
-        route = b"null" if kept.route is None else b'"%s"' % kept.route.encode()
-        labels = model.labels.suggestions(kept.labels, kept.scores)
-        results.append(b'{"labels":%s,"route":%s,"cut":%s}' % (labels, route, b"true" if kept.cut else b"false"))
+        recall, route = b"null", b"null"
+        if answer.predicted_recall is not None and answer.route is not None:
+            recall, route = b"%.4g" % answer.predicted_recall, b'"%s"' % answer.route.encode()
+        labels = model.labels.suggestions(answer.labels, answer.scores)
+        cut = b"true" if answer.cut else b"false"
+        results.append(b'{"labels":%s,"predicted_recall":%s,"route":%s,"cut":%s}' % (labels, recall, route, cut))
     names: tuple[Any, ...] = (b",".join(results), model.name.encode(), model.revision.encode())
     return b'{"results":[%s],"model":"%s","revision":"%s"}' % names

@@ -25,6 +25,7 @@ class Pieces:
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, pad_id: int, cls_id: int | None) -> None:
         self.pad_id, self.cls_id = pad_id, cls_id
         self.n_ids = tokenizer.get_vocab_size(with_added_tokens=True)
+        self.highest_id = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
         tokenizer.no_padding()
         tokenizer.no_truncation()
         marks = tokenizer.encode("")  # what stands around every text
@@ -43,6 +44,16 @@ class Pieces:
         tokenizer.enable_truncation(max_tokens)
         self.tokenizer = tokenizer
 
+    def check_fits(self, n_ids: int, limit: int | None = None) -> None:
+        """Raise if texts may get ids that an encoder of `n_ids` ids does not know, or more tokens than its `limit`."""
+        if not 0 <= self.pad_id < n_ids or self.highest_id >= n_ids:
+            raise ConfigError(
+                f"ids of tokens must be below {n_ids:,}, which is what the encoder knows, got up to "
+                f"{max(self.highest_id, self.pad_id):,}; put the tokenizer beside it that it was trained with"
+            )
+        if limit is not None and self.max_tokens > limit:
+            raise ConfigError(f"tokens.max_tokens must be at most {limit:,} for this encoder, got {self.max_tokens:,}")
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the tokeniser and its limit; equal ones give the same ids."""
@@ -52,6 +63,10 @@ class Pieces:
         """Return the ids of each text, cut to the limit, and how many texts were cut."""
         encoded = self.tokenizer.encode_batch(list(texts))
         return [one.ids or [self.pad_id] for one in encoded], sum(bool(one.overflowing) for one in encoded)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where each token of a text begins and ends in it; marks have empty places."""
+        return [(int(start), int(end)) for start, end in self.tokenizer.encode(text).offsets] or [(0, 0)]
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens."""

@@ -149,6 +149,12 @@ class Tokeniser(Protocol):
     def encode(self, texts: Sequence[str]) -> tuple[list[Sequence[int]], int]:
         """Return the ids of each text, at least one, cut to the limit; and how many texts were cut."""
 
+    def places(self, text: str) -> list[tuple[int, int]] | None:
+        """Return where each id that `encode` gives a text begins and ends in it; None where that is not known.
+
+        Marks that stand for no characters have empty places.
+        """
+
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens; a name may have none."""
 

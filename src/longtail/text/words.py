@@ -90,6 +90,19 @@ class WordTokeniser:
             rows.append([id_of(word, UNKNOWN) for word in words[:limit]] or [UNKNOWN])
         return rows, n_cut
 
+    def places(self, text: str) -> list[tuple[int, int]] | None:
+        """Return where each word of a text begins and ends in it; None where its characters are not in normal form."""
+        normal = unicodedata.normalize("NFC", text).replace("’", "'").lower()
+        if len(normal) != len(text):
+            return None
+        places: list[tuple[int, int]] = []
+        at = 0
+        for word in words_of(text)[: self.max_tokens]:
+            at = normal.index(word.lower(), at)
+            places.append((at, at + len(word)))
+            at += len(word)
+        return places or [(0, 0)]
+
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of the words of names; words without an id are left out."""
         return [[self._ids[word] for word in words_of(name) if word in self._ids] for name in names]

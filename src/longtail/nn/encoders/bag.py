@@ -69,6 +69,9 @@ class Bag(WordEncoder):
             # Small, so that an untrained pair hardly changes the mean.
             self.pairs = RowTable(self.options.n_buckets, self.word_width, 1 / self.word_width)
 
+    def embeddings(self) -> None:
+        """Return nothing: words are summed where they lie, and never vectors of their own."""
+
     def tables(self) -> dict[str, RowTable]:
         """Return the tables that train themselves, by name."""
         tables = {"words": self.embedding, "pairs": self.pairs}

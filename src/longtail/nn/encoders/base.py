@@ -115,6 +115,10 @@ class Encoder(nn.Module):
         for table in self.tables().values():
             table.works = []
 
+    def embeddings(self) -> nn.Module | None:
+        """Return the layer that turns ids into vectors (B, T, d), if there is one: gradients are followed to it."""
+        return None
+
     def layers(self) -> nn.ModuleList:
         """Return equal layers that are worth compiling, if there are any."""
         return nn.ModuleList()

@@ -187,6 +187,7 @@ class Reader(WordEncoder):
         if options.pieces is None:
             return super().restore(options, facts, folder, name)
         tokeniser: Any = Pieces.load(folder, f"{name}-tokeniser")
+        tokeniser.check_fits(tokeniser.n_ids)
         encoder = cls(options, tokeniser, int(facts["word_width"]))
         encoder.n_found, encoder.origin = int(facts["n_found"]), origin_of(facts)
         return encoder

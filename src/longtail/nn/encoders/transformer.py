@@ -94,6 +94,8 @@ class Transformer(Encoder):
         super().__init__()
         self.model, self.tokeniser, self.options, self.origin = model, tokeniser, options, origin
         depth = int(model.config.num_hidden_layers)
+        if tokeniser is not None:
+            tokeniser.check_fits(int(model.config.vocab_size))
         if options.n_layers > depth:
             raise ConfigError(f"encoder.n_layers must be at most {depth} for {options.model}, got {options.n_layers}")
         lacks_pooler = options.pooling == "pooler" and getattr(model, "pooler", None) is None
@@ -155,9 +157,19 @@ class Transformer(Encoder):
     def restore(cls, options: Any, facts: dict[str, Any], folder: Folder, name: str) -> Self:
         """Return the shape of a saved encoder with its tokeniser; the caller loads its weights."""
         pieces = Pieces.load(folder, f"{name}-tokeniser")
+        arrays = folder.arrays(name)
         try:
             with quiet():
-                encoder = cls.from_config(config_of(facts["config"]), options, pieces)
+                config = config_of(facts["config"])
+                if int(config.num_hidden_layers) > len(arrays):
+                    raise ValueError(f"{config.num_hidden_layers:,} layers of {len(arrays):,} arrays")
+                with torch.device("meta"):  # before memory is taken for what somebody wrote into a manifest
+                    shape = cls.from_config(config, options, pieces)
+                n_weights = sum(weights.numel() for weights in shape.parameters())
+                if n_weights > sum(array.size for array in arrays.values()):
+                    raise ValueError(f"it has {n_weights:,} weights, more than are there")
+                encoder = cls.from_config(config, options, pieces)
+                pieces.check_fits(int(config.vocab_size), _limit(encoder.model))
         except Exception as error:  # transformers raises anything where a config is not as it expects
             reason = " ".join(str(error).split())[:200]
             raise ModelFormatError(f"{folder.path}, {name}: the config fits no encoder: {reason}; train it") from error
@@ -177,6 +189,11 @@ class Transformer(Encoder):
         config.pop("_name_or_path", None)
         config["dtype"] = "float32"
         return {"config": config, "origin": self.origin}
+
+    def embeddings(self) -> nn.Module | None:
+        """Return the layer of the vectors of word pieces."""
+        layer: nn.Module | None = self.model.get_input_embeddings()
+        return layer
 
     def layers(self) -> nn.ModuleList:
         """Return the equal layers of the encoder."""

@@ -96,6 +96,11 @@ class WordEncoder(Encoder):
         """Return what `restore` needs beside options and weights."""
         return {"n_words": len(self.tokeniser.words), "n_found": self.n_found, "word_width": self.word_width}
 
+    def embeddings(self) -> nn.Module | None:
+        """Return the layer of word vectors."""
+        layer: nn.Module = self.embedding
+        return layer
+
     def group_of(self, name: str) -> str:
         """Return the parameter group of a parameter; word vectors have their own."""
         return "words" if name.startswith("embedding.") else super().group_of(name)

@@ -72,6 +72,7 @@ class Adaptive(Head):
     """Frequent labels in the root, rare ones in tails."""
 
     options_class = AdaptiveOptions
+    has_logits = True
 
     prior: Tensor
     """(l_h + K,) Added to the logits of the root."""
@@ -163,6 +164,11 @@ class Adaptive(Head):
                 F.logsigmoid(gates[:, [number]]) + F.logsigmoid(tail(inner)) for number, tail in enumerate(self.tails)
             ]
             return torch.cat([F.logsigmoid(logits), *behind], 1)
+
+    def logit_of(self, vectors: Tensor, place: int) -> Tensor:
+        """Return the log odds of the label at a place for each text, (B,)."""
+        logs = self.log_scores(vectors)[:, place].double()
+        return (logs - torch.log1p(-logs.exp())).float()
 
     def group_of(self, name: str) -> str:
         """Return the parameter group of a parameter; the bottleneck has its own."""

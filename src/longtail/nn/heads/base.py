@@ -97,6 +97,9 @@ class Head(nn.Module):
     reads_clusters: ClassVar[bool] = False
     """Whether `top_k` needs `HeadInputs.clusters`, and training needs `fix_candidates`."""
 
+    has_logits: ClassVar[bool] = False
+    """Whether `logit_of` gives a label's logit, with gradients to the vectors."""
+
     built_from: ClassVar[str] = "n_labels"
     """The field of a `LabelSpace` that the head is made from."""
 
@@ -125,6 +128,10 @@ class Head(nn.Module):
 
         A head that looks only at a shortlist may find fewer: the rest of a row has place −1 and score −inf.
         """
+
+    def logit_of(self, vectors: Tensor, place: int) -> Tensor:
+        """Return the logit of the label at a place for each text, (B,) float32: what explanations take apart."""
+        raise ValueError(f"{type(self).__name__} has no logits of single labels")
 
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Set initial weights from the labels of the training texts, as places; called before the first step."""

@@ -36,6 +36,7 @@ class Dense(Head):
     options_class = DenseHeadOptions
 
     reads_votes = True
+    has_logits = True
 
     def __init__(
         self,
@@ -90,6 +91,11 @@ class Dense(Head):
         """Return the best of all labels, exactly."""
         logits, places = best_of(self.table, inputs.vectors, k, inputs.votes)
         return self._scores(logits, inputs.vectors), places
+
+    def logit_of(self, vectors: Tensor, place: int) -> Tensor:
+        """Return the logit of a label for each text, (B,)."""
+        bias = 0.0 if self.table.bias is None else self.table.bias[place]
+        return vectors.float() @ self.table.weight[place].float() + bias
 
     def _scores(self, logits: Tensor, vectors: Tensor) -> Tensor:
         """Return logits (B, k) as scores in 0..1."""

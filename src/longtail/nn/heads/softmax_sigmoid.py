@@ -24,6 +24,8 @@ from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace
 class SoftmaxSigmoid(Head):
     """One row of weights per label, trained by the trainer's optimiser; for up to some ten thousand labels."""
 
+    has_logits = True
+
     def __init__(self, width: int, n_labels: int) -> None:
         super().__init__()
         self.n_labels = n_labels
@@ -50,6 +52,10 @@ class SoftmaxSigmoid(Head):
         logits = self.logits(inputs.vectors)
         places = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
         return logits.softmax(1).gather(1, places), places
+
+    def logit_of(self, vectors: Tensor, place: int) -> Tensor:
+        """Return the logit of a label for each text, (B,)."""
+        return self.logits(vectors)[:, place]
 
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the head."""
