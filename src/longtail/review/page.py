@@ -75,7 +75,7 @@ async def document(
     name: Annotated[str, Query(min_length=1, max_length=255, description="Its file name; the suffix tells its kind.")],
 ) -> Response:
     """Read the text of a PDF, Word, EPUB, HTML or plain text document."""
-    async with service.admitted():
+    with service.admitted():
         data = await read_body(request, service.settings.model_copy(update={"max_body_bytes": MAX_BYTES}))
         fields = await asyncio.to_thread(read_apart, name, data)
     return Response(msgspec.json.encode(DocumentFields(fields)), media_type="application/json")
