@@ -44,7 +44,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "xt": {"encoder": WORDS, "training": {"epochs": 5}},
     "attentionxml": {"encoder": {"hidden": 64, **WORDS, "tokens": {"max_tokens": 64}}, "training": {"epochs": 3}},
     "treaderxml": {"encoder": {"kind": "reader", **WORDS, "tokens": {"max_tokens": 64}}, "training": {"epochs": 5}},
-    "lightxml": {"encoders": [{k: v for k, v in ENCODER.items()}], "training": {**SHORT, "rate": 3e-4}},
+    "lightxml": {"encoders": [ENCODER], "training": {**SHORT, "rate": 3e-4}},
     "aplc-xlnet": {"encoder": ENCODER, "training": {**SHORT, "rate": 3e-4}},
     "xbert": {"recalls": [{"kind": "transformer", **ENCODER}], "matcher": {"training": SHORT}},
     "xr-transformer": {
@@ -59,24 +59,24 @@ K = 20
 
 
 def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
-    """Train a method with and without calibration, and measure it."""
+    """Train a method and measure it."""
     import longtail
+    from longtail.scores.calibrate import LIST_LENGTH
 
     data = longtail.load_dataset(SHARED / "data" / data_name)
     data = data if "dev" in data.splits else data.hold_out(seed=0)
     options = NETWORKS.get(method, {})
-    make = lambda calibrate: longtail.create_method(method, options, {"calibrate": calibrate})  # noqa: E731
-    make(True).fit(data.train.take(np.arange(300)), threads=threads)  # compiles kernels, or loads them
-    seconds, ndcg = {}, {}
-    for calibrate in (False, True):
-        start = time.process_time()
-        model = make(calibrate).fit(data.train, threads=threads)
-        seconds[calibrate] = time.process_time() - start
-        ndcg[calibrate] = model.score(data.dev)
+    longtail.create_method(method, options).fit(data.train.take(np.arange(300)), threads=threads)  # compiles kernels
+    model = longtail.create_method(method, options)
+    clock = Clock(type(model))
+    start = time.process_time()
+    model.fit(data.train, threads=threads)
+    train_s = time.process_time() - start
     evaluation = longtail.evaluate_model(
         model, data.dev, MetricOptions(at=(1, 5, K)), bootstrap=BootstrapOptions(), threads=threads
     )
     intervals = evaluation.plain()["intervals"]["metrics"]
+    lists = model.top_k(data.dev, LIST_LENGTH, threads=threads)
     return {
         "data": data_name,
         "method": method,
@@ -86,45 +86,63 @@ def measure(data_name: str, method: str, threads: int) -> dict[str, Any]:
         "n_calibrated": model.calibration.n_texts,
         "metrics": {name: evaluation.metrics.values[name] for name in METRICS},
         "intervals": {name: intervals[name] for name in METRICS},
-        "nDCG@5 without calibration": ndcg[False],
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
-        "train_cpu_s": seconds[True],
-        "train_cpu_s_without": seconds[False],
-        "sets": {kind: label_sets(model, data.dev, evaluation.truth, kind) for kind in ("min_precision", "min_recall")},
-        "recall": predicted_recall(model, data.dev, evaluation.truth),
+        "train_cpu_s": train_s,
+        "calibration_cpu_s": clock.seconds,
+        "sets": {kind: label_sets(model, lists, evaluation.truth, kind) for kind in ("min_precision", "min_recall")},
+        "recall": predicted_recall(model, lists, evaluation.truth),
     }
 
 
-def label_sets(model: Any, dev: Any, truth: LabelMatrix, kind: str) -> dict[str, Any]:
+class Clock:
+    """Measures the processor time of everything that a class of methods does after training to be calibrated."""
+
+    def __init__(self, method: Any) -> None:
+        self.seconds = 0.0
+        calibrate = method._calibrated_chain
+
+        def timed(*arguments: Any) -> Any:
+            start = time.process_time()
+            chain = calibrate(*arguments)
+            self.seconds = time.process_time() - start  # the last one, if there are models inside of the model
+            return chain
+
+        method._calibrated_chain = timed
+
+
+def label_sets(model: Any, lists: TopK, truth: LabelMatrix, kind: str) -> dict[str, Any]:
     """Return what label sets reach on dev, by what was asked for; and the highest level that can be asked for."""
     from longtail.errors import ConfigError
+    from longtail.scores.threshold import leave_out_low
 
     sets = model.calibration.sets
-    reached: dict[str, Any] = {"highest": max(sets.precision if kind == "min_precision" else sets.recall)}
+    outcome: dict[str, Any] = {"highest": max(sets.precision if kind == "min_precision" else sets.recall)}
     for level in LEVELS:
         try:
-            lists = model.top_k(dev, **{kind: level})
+            kept = leave_out_low(lists, sets.threshold(**{kind: level}))
         except ConfigError:
             continue
-        right, kept = are_right(lists, truth).sum(axis=1), (lists.labels != NO_LABEL).sum(axis=1)
+        right, size = are_right(kept, truth).sum(axis=1), (kept.labels != NO_LABEL).sum(axis=1)
         some = truth.labels_per_text() > 0
         shares = {
-            "min_precision": right.sum() / max(kept.sum(), 1),
+            "min_precision": right.sum() / max(size.sum(), 1),
             "min_recall": (right[some] / truth.labels_per_text()[some]).mean(),
         }
-        reached[str(level)] = {"reached": float(shares[kind]), "labels_per_text": float(kept.mean())}
-    return reached
+        outcome[str(level)] = {"reached": float(shares[kind]), "labels_per_text": float(size.mean())}
+    return outcome
 
 
-def predicted_recall(model: Any, dev: Any, truth: LabelMatrix) -> dict[str, Any]:
+def predicted_recall(model: Any, lists: TopK, truth: LabelMatrix) -> dict[str, Any]:
     """Return how near the predicted recall of five labels is to the actual one, over all texts and by route."""
     from scipy.stats import spearmanr
 
-    predictions = model.predict(dev, 5)
-    lists: TopK = model.top_k(dev, 5)
+    from longtail.predictions import Predictions
+
     some = truth.labels_per_text() > 0
-    actual = are_right(lists, truth).sum(axis=1)[some] / truth.labels_per_text()[some]
-    predicted, routes = np.array(predictions.predicted_recall)[some], np.array(predictions.routes)[some]
+    actual = are_right(lists.first(5), truth).sum(axis=1)[some] / truth.labels_per_text()[some]
+    predicted = model.calibration.recall.in_lists(lists.scores, lists.first(5).scores)
+    routes = np.array(Predictions([[]] * len(predicted), predicted.tolist()).routes)[some]
+    predicted = predicted[some]
     rows = {"all": np.ones(len(actual), bool)} | {name: routes == name for name in ("automatic", "review", "hard")}
     by_route = {
         name: {
@@ -151,14 +169,16 @@ def table(data_name: str) -> str:
     rows = [json.loads(files[method].read_text()) for method in (*WITHOUT_NETWORK, *NETWORKS) if method in files]
     if not rows:
         return ""
-    head = ("", "ECE@5", "ECE@1", "Brier@5", "micro-F1 (best)", "nDCG@5 (without)", "training", "fitted to")
+    head = ("", "ECE@5", "ECE@1", "Brier@5", "micro-F1 (best)", "nDCG@5", "longer", "fitted to")
     lines = [f"\n### {data_name}\n", f"{rows[0]['n_train']:,} training texts, {rows[0]['n_texts']:,} of dev.\n"]
     lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
-        errors = [_with_interval(row["metrics"][name], row["intervals"][name]) for name in METRICS[:3]]
+        errors = [
+            _with_interval(row["metrics"][name], row["intervals"][name]) for name in ("ECE@5", "ECE@1", "Brier@5")
+        ]
         f1 = f"{100 * row['micro_f1']:.1f} ({100 * row['best_micro_f1']:.1f})"
-        ndcg = f"{100 * row['metrics']['nDCG@5']:.1f} ({100 * row['nDCG@5 without calibration']:.1f})"
-        longer = f"{row['train_cpu_s'] / row['train_cpu_s_without'] - 1:+.0%}"
+        ndcg = f"{100 * row['metrics']['nDCG@5']:.1f}"
+        longer = f"{row['calibration_cpu_s'] / (row['train_cpu_s'] - row['calibration_cpu_s']):.0%}"
         lines.append(f"| {' | '.join((row['method'], *errors, f1, ndcg, longer, format(row['n_calibrated'], ',')))} |")
     head = ("", "precision .8", ".9", "highest", "recall .6", ".8", "highest", "predicted, actual R@5", "correlation")
     lines += ["", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from longtail.evaluation import evaluate_model as evaluate_model
     from longtail.explain.examples import ExampleTexts as ExampleTexts
     from longtail.explain.explanation import Explanation as Explanation
+    from longtail.label_editor import LabelEditor as LabelEditor
+    from longtail.labels.edits import LabelEdit as LabelEdit
     from longtail.methods import create_method as create_method
     from longtail.methods import load_model as load_model
     from longtail.methods.aplc_xlnet import APLCXLNet as APLCXLNet
@@ -86,6 +88,8 @@ _HOMES = {
     "FastText": "methods.fasttext",
     "KFold": "model_selection",
     "KNN": "methods.knn",
+    "LabelEdit": "labels.edits",
+    "LabelEditor": "label_editor",
     "LabelMatrix": "types",
     "Lexical": "methods.lexical",
     "LightXML": "methods.lightxml",

@@ -163,6 +163,29 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
         ) from error
 
 
+def amend_manifest(path: str | Path, kind: str, facts: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Replace some facts in the manifest of a folder, in one step; all other files stay as they are.
+
+    `before` is what the caller read there: raises if somebody else has written something else since.
+    """
+    final = link_target(Path(path))
+    temporary = final / f".{MANIFEST}.{os.getpid()}.tmp"
+    try:
+        with held(FileLock(final)):
+            settle(final)
+            manifest = _read_manifest(final, kind)
+            if any(manifest.get(name) != json.loads(json.dumps(value)) for name, value in before.items()):
+                raise LongtailError(f"{path} was changed by somebody else meanwhile; nothing was written, try again")
+            try:
+                _write_json(temporary, {**manifest, **facts})
+                temporary.replace(final / MANIFEST)
+            finally:
+                temporary.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LongtailError(f"cannot write {path}: {reason}; nothing there was changed. Free some space.") from error
+
+
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
     link_target(path := as_path(path))  # raises before anything is trained
@@ -249,10 +272,14 @@ def _check_files(path: Path, files: Mapping[str, Any], verify: bool | None) -> N
 
 def _write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
     files = {file.name: {"bytes": file.stat().st_size, "sha256": sha256(file)} for file in sorted(folder.iterdir())}
-    manifest = {"format": FORMAT_VERSION, "kind": kind, **facts, "files": files}
+    _write_json(folder / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, **facts, "files": files})
+
+
+def _write_json(file: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest with its checksum."""
     manifest = json.loads(json.dumps(manifest))
-    manifest["checksum"] = _checksum_of(manifest)
-    with open(folder / MANIFEST, "w", encoding="utf-8") as out:
+    manifest = {**manifest, "checksum": _checksum_of(manifest)}
+    with open(file, "w", encoding="utf-8") as out:
         json.dump(manifest, out, indent=1, ensure_ascii=False)
         out.flush()
         os.fsync(out.fileno())

@@ -80,3 +80,20 @@ def test_scores_that_are_weighted_in_another_way_than_in_training_are_not_calibr
 def test_calibration_needs_suggestions() -> None:
     with pytest.raises(DataError, match="got none"):
         fit_calibration(TopK.empty(2, 3), LabelMatrix.from_lists([[0], []], 3))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"probabilities": [0.1]},
+        {"scores": [1.0, 0.0]},
+        {"probabilities": [0.1, 1.1]},
+        {"scores": [], "probabilities": []},
+        {"sets": {"thresholds": [0.1, 0.2], "precision": [0.5], "recall": [0.5, 0.2]}},
+        {"recall": {"shares": [0.5, 0.4], "recall": [0.1, 0.2]}},
+    ],
+)
+def test_a_saved_calibration_that_is_no_curve_is_refused(broken: dict[str, object]) -> None:
+    plain = Calibrate(scores=(0.0, 1.0), probabilities=(0.1, 0.9), f1_threshold=0.4).plain()
+    with pytest.raises(ConfigError, match="calibrate"):
+        Chain.of([{**plain, **broken}])

@@ -22,6 +22,7 @@ from longtail.cli import (
     distil,
     evaluate,
     explain,
+    label,
     plan,
     predict,
     reproduce,
@@ -65,6 +66,17 @@ config_app = typer.Typer(help="Options of the methods.")
 config_app.command("show")(show.config_show)
 config_app.command("check")(show.config_check)
 app.add_typer(config_app, name="config")
+
+label_app = typer.Typer(help="Change the labels of a saved model, without training.")
+label_app.command("add")(label.add)
+label_app.command("rename")(label.rename)
+label_app.command("merge")(label.merge)
+label_app.command("retire")(label.retire)
+label_app.command("restore")(label.restore)
+label_app.command("undo")(label.undo)
+label_app.command("history")(label.history)
+label_app.command("sync")(label.sync)
+app.add_typer(label_app, name="label")
 
 data_app = typer.Typer(help="Data sets: look at them, convert them.")
 data_app.command("check")(data.check)

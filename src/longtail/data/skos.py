@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from xml.parsers import expat
@@ -44,10 +45,29 @@ def read_skos(path: str | Path, language: str = "en", ids: ConceptIds = "uri") -
         ids: How the data write label ids: the whole `uri`; `prefixed` as the file abbreviates it (`yso:p10`); its
             `local` part (`p10`); or the concept's `notation`.
     """
+    return read_release(path, language, ids).vocabulary
+
+
+@dataclass(frozen=True)
+class Release:
+    """A vocabulary as it was published, with what it says of concepts that are no longer used."""
+
+    vocabulary: Vocabulary
+    """All concepts of the file, those that are no longer used too."""
+    replaced: dict[str, str]
+    """Concepts that others replace (`dct:isReplacedBy`), by id."""
+    deprecated: frozenset[str]
+    """Concepts that are no longer used (`owl:deprecated`)."""
+
+
+def read_release(
+    path: str | Path, language: str = "en", ids: Literal["uri", "prefixed", "local", "notation"] = "uri"
+) -> Release:
+    """Return the concepts of a file, and which of them were replaced or deprecated; arguments as for `read_skos`."""
     graph = _parse(Path(path))
     _check_language(graph, language)
     from rdflib import URIRef
-    from rdflib.namespace import RDF, SKOS
+    from rdflib.namespace import DCTERMS, OWL, RDF, SKOS
 
     concepts = {*graph.subjects(RDF.type, SKOS.Concept), *graph.subjects(SKOS.prefLabel, None)}
     uris = (concept for concept in concepts if isinstance(concept, URIRef))
@@ -60,8 +80,12 @@ def read_skos(path: str | Path, language: str = "en", ids: ConceptIds = "uri") -
         parents[label] = sorted({id_of[parent] for parent in broader if parent in id_of})
     if not id_of:
         raise DataError(f"{path} must hold SKOS concepts with preferred labels, found none")
+    pairs = graph.subject_objects(DCTERMS.isReplacedBy)
+    replaced = {id_of[old]: id_of[new] for old, new in pairs if old in id_of and new in id_of and old != new}
+    marked = graph.subject_objects(OWL.deprecated)
+    deprecated = frozenset(id_of[old] for old, value in marked if old in id_of and str(value).lower() in ("true", "1"))
     try:
-        return Vocabulary.of(sorted(id_of.values()), names, alternatives, parents)
+        return Release(Vocabulary.of(sorted(id_of.values()), names, alternatives, parents), replaced, deprecated)
     except DataError as error:
         advice = "" if isinstance(error.__cause__, UnicodeError) else f"; choose other ids than '{ids}'"
         raise DataError(f"{path}: {error}{advice}") from error

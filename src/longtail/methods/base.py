@@ -32,6 +32,7 @@ from longtail.data.dataset import LabelSets, Split, Texts
 from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
+from longtail.methods.added_labels import AddedLabels
 from longtail.methods.calibrated import Calibrated
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
@@ -76,7 +77,7 @@ class MethodOptions(Options):
     trained without a twentieth of the texts (at most 2,000), which show how often their scores are right."""
 
 
-class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
+class Method(Calibrated, AddedLabels, TextColumns, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:
@@ -148,7 +149,8 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
             self.scored_labels_ = self._scored_labels(space)
             labels = replace(space, scored=self.scored_labels_)
             self.chain_ = self._calibrated_chain(split, texts, seen, labels, run)
-        self.vocabulary_, self.train_counts_ = space.vocabulary, space.train_counts
+        self.vocabulary_ = self.trained_vocabulary_ = space.vocabulary
+        self.train_counts_ = space.train_counts
         self.facts_: dict[str, Any] = {
             "n_texts": len(trained),
             "n_labels": int(np.count_nonzero(space.train_counts)),
@@ -229,7 +231,8 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
         def ask(n: int, rows: NDArray[np.int64] | None = None) -> TopK:
             return self._in_vocabulary(self._top_k(readings if rows is None else readings.take(rows), n, run))
 
-        return call.answer(self.chain_, ask, self.labels, with_recall=with_recall)
+        new = self._new_scores(readings, run)
+        return call.answer(self.chain_, ask, self.labels, new=new, with_recall=with_recall)
 
     @property
     def precision(self) -> Precision:
@@ -258,7 +261,7 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
     def _write(self, writer: FolderWriter) -> None:
         """Write everything that `open` reads."""
         self._save(writer)
-        self.labels.save(writer)
+        self._trained_labels().save(writer)
         writer.manifest |= {
             "method": self.name,
             "options": self.options.plain(),
@@ -277,11 +280,12 @@ class Method(Calibrated, TextColumns, Estimator, Explaining, ABC):
             check_manifest(manifest)
             model.facts_ = manifest["data"]
             labels = ModelLabels.load(folder, int(model.facts_["n_texts"]))
-            model.vocabulary_, model.train_counts_ = labels.vocabulary, labels.train_counts
-            model.scored_labels_ = labels.scored
+            model.vocabulary_ = model.trained_vocabulary_ = labels.vocabulary
+            model.train_counts_, model.scored_labels_ = labels.train_counts, labels.scored
             steps = manifest.get("score_steps")
             model.chain_ = Chain(model._score_steps()) if steps is None else Chain.of(steps)
             model._open(folder)
+            model._apply_label_history(folder)
         return model
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:

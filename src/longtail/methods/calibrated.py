@@ -65,6 +65,9 @@ class Calibrated:
         def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK: ...
         def _score_steps(self) -> tuple[ScoreStep, ...]: ...
         def _in_vocabulary(self, lists: TopK) -> TopK: ...
+        def _learn_new_labels(
+            self, split: Split, texts: TextReadings, chain: Chain, run: Run
+        ) -> tuple[ScoreStep, ...]: ...
 
     @property
     def calibration(self) -> Calibrate | None:
@@ -128,8 +131,10 @@ class Calibrated:
             run: How the work is done.
         """
         chain = Chain(self._score_steps())
-        if not self.options.calibrate or chain.calibration is not None:
+        if not self.options.calibrate:
             return chain
+        if chain.calibration is not None:
+            return Chain((*chain.steps, *self._learn_new_labels(whole, texts, chain, run)))
         rows = self._kept_out(whole)
         if len(rows):
             unseen: Unseen | None = Unseen(rows, self._top_k(texts.take(rows), LIST_LENGTH, run))
@@ -141,7 +146,8 @@ class Calibrated:
         truth = replace(whole.labels.take(unseen.rows), n_labels=len(labels.vocabulary))
         length = chain.n_candidates(LIST_LENGTH)
         lists = chain.apply(self._in_vocabulary(unseen.lists.first(length)), LIST_LENGTH, labels)
-        return Chain((*chain.steps, fit_calibration(lists, truth)))
+        chain = Chain((*chain.steps, fit_calibration(lists, truth)))
+        return Chain((*chain.steps, *self._learn_new_labels(whole, texts, chain, run)))
 
     def _uncalibrated(self) -> Self:
         """Return an untrained method of the same options, whose scores will not be calibrated."""

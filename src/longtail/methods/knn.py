@@ -18,6 +18,7 @@ from longtail.errors import MissingExtraError
 from longtail.explain.attribution import Attribution
 from longtail.explain.explanation import Example
 from longtail.explain.words import TextWords
+from longtail.kernels.rows import Rows
 from longtail.linear.resources import pool_bytes
 from longtail.methods.base import METHODS, Method, MethodOptions, ResourceEstimate
 from longtail.methods.calibrated import MOST_ASKED, Unseen
@@ -28,6 +29,7 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.progress import SILENT, Progress
 from longtail.run.run import Run
 from longtail.scores.calibrate import LIST_LENGTH
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -80,6 +82,12 @@ class KNN(Method):
         pairs = (pair for pair in zip(near, cosines, strict=True) if pair[0] != NO_TEXT and label in labels[pair[0]])
         nearest = tuple(Example(text, cosine) for text, cosine in pairs)
         return replace(self._occlusion(words, label, run), nearest=nearest)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        if not self.pool_.points.reads_texts:
+            return None
+        points = self.pool_.points.of(texts.table, texts.features, run)
+        return points.matrix() if isinstance(points, Rows) else of_unit_length(points)
 
     def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen:
         """Return lists of training texts by the votes of all others."""

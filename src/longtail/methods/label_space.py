@@ -9,15 +9,19 @@ Most methods can score only labels with training texts; they see these alone, nu
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.data.arrow import int_array
 from longtail.data.vocabulary import Vocabulary
+from longtail.errors import ConfigError, ModelFormatError
+from longtail.labels.edits import LabelEdit, check_history
 from longtail.labels.model_labels import ModelLabels
+from longtail.persist import Folder
 from longtail.predictions import Predictions, Suggestion
+from longtail.scores.chain import Chain
 from longtail.types import NO_LABEL, TopK
 
 
@@ -31,13 +35,57 @@ class MethodLabels:
     vocabulary_: Vocabulary
     train_counts_: NDArray[np.int64]  # (n_labels,) training texts of each label
     scored_labels_: NDArray[np.int32]  # (n_scored,) the labels that the method can score, ascending
+    trained_vocabulary_: Vocabulary
+    """The labels as they were when the model was trained; edits add others behind them."""
     facts_: dict[str, Any]
+    chain_: Chain
 
     @property
     def labels(self) -> ModelLabels:
-        """All labels of the model, and which of them it can score."""
+        """All labels of the model as they are now, and which of them can be suggested."""
+        counts, scored = self.train_counts_, self.scored_labels_
+        n_trained, n_labels = len(counts), len(self.vocabulary_)
+        if n_labels > n_trained:
+            new = [len(edit.examples) for edit in self.chain_.edited.added.values()]
+            counts = np.append(counts, np.array(new, counts.dtype))
+            scored = np.append(scored, np.flatnonzero(new).astype(np.int32) + np.int32(n_trained))
+        return ModelLabels(self.vocabulary_, counts, scored, int(self.facts_["n_texts"]))
+
+    @property
+    def label_history(self) -> tuple[LabelEdit, ...]:
+        """All changes of labels since the model was trained, the first one first."""
+        return self.chain_.edits.history
+
+    def edit_labels(self, *edits: LabelEdit) -> None:
+        """Change the labels of the model, one edit after the other; if one is refused, nothing changes.
+
+        New texts are tagged with the labels as they are then. `LabelEditor` does the same to a saved model.
+        """
+        n_before = len(self.label_history)
+        chain = self.chain_.with_edits(edits)
+        check_history(chain.edits.history, self.trained_vocabulary_, n_before)
+        for edit in edits:
+            if edit.action == "add":
+                self._check_new_label(edit)
+        self.chain_, self.vocabulary_ = chain, chain.edited.vocabulary(self.trained_vocabulary_)
+
+    if TYPE_CHECKING:  # what the method itself has
+
+        def _check_new_label(self, edit: LabelEdit) -> None: ...
+
+    def _apply_label_history(self, folder: Folder) -> None:
+        """Use the labels as they were edited before the model was saved."""
+        if self.label_history:
+            try:
+                check_history(self.label_history, self.trained_vocabulary_)
+            except ConfigError as error:
+                raise ModelFormatError(f"{folder.path}: changes of labels: {error}; copy the model again") from error
+            self.vocabulary_ = self.chain_.edited.vocabulary(self.trained_vocabulary_)
+
+    def _trained_labels(self) -> ModelLabels:
+        """Return the labels as they were when the model was trained: what is saved, beside the edits."""
         n_train_texts = int(self.facts_["n_texts"])
-        return ModelLabels(self.vocabulary_, self.train_counts_, self.scored_labels_, n_train_texts)
+        return ModelLabels(self.trained_vocabulary_, self.train_counts_, self.scored_labels_, n_train_texts)
 
     def suggestions(self, lists: TopK) -> Predictions:
         """Return the rows of a TopK with label ids and names."""
@@ -54,7 +102,8 @@ class MethodLabels:
 
     def _scored_vocabulary(self) -> Vocabulary:
         """Return the labels as `_fit` saw them, in its numbers."""
-        return self.vocabulary_ if self.sees_all_labels else self.vocabulary_.take(self.scored_labels_)
+        vocabulary = self.trained_vocabulary_
+        return vocabulary if self.sees_all_labels else vocabulary.take(self.scored_labels_)
 
     def _in_vocabulary(self, lists: TopK) -> TopK:
         """Return the lists of `_top_k` as positions in `vocabulary_`."""

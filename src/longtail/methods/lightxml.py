@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation
 from longtail.persist import Folder
 from longtail.run.run import PRECISIONS, Run
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.fields import TfidfOptions
 from longtail.text.readings import TextReadings
 
@@ -107,6 +108,9 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
     def _fit_member(self, plan: NetworkPlan, split: Split, texts: TextReadings, run: Run) -> ClusteredTagger:
         index = self._cluster(plan.seed, split, texts, run)
         return ClusteredTagger(self._scoring(index, split.labels.n_labels).fit(texts, split.labels, plan, run), index)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return of_unit_length(self.members_[0].tagger.vectors(texts, run))
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
         taggers = [member.tagger for member in self.members_]

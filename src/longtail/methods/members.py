@@ -138,6 +138,9 @@ class FeatureEnsemble(EnsembleMethod[M]):
     def _open_prepared(self, folder: Folder) -> None:
         self.features_ = TextFeatures.load(folder, "features")
 
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return None if self.features_.tfidf is None else texts.rows(self.features_, run).matrix()
+
     def describe(self) -> dict[str, Any]:
         """Return the number of features and the facts of the members."""
         return {"n_features": self.features_.n_features, **super().describe()}
@@ -147,6 +150,10 @@ class MethodOfMethods(Method):
     """A method whose members are whole methods of any kind, with the same labels."""
 
     members_: list[Method]
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        vectors = (member._text_vectors(texts, _run_for(member, run)) for member in self.members_)
+        return next((one for one in vectors if one is not None), None)
 
     def _lists(self, texts: TextReadings, length: int, run: Run) -> list[TopK]:
         """Return the lists of all members."""

@@ -29,6 +29,7 @@ from longtail.nn.training.options import TrainingOptions
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
+from longtail.scores.new_labels import of_unit_length
 from longtail.text.readings import TextReadings
 from longtail.types import TopK
 
@@ -91,6 +92,9 @@ class NetworkMethod(Method):
 
     def _validation_rows(self, n_texts: int) -> NDArray[np.int64]:
         return rows_held_out([self._plan], n_texts)
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return None if self.tagger_.network.head.reads_states else of_unit_length(self.tagger_.vectors(texts, run))
 
     def _save(self, writer: FolderWriter) -> None:
         self.tagger_.save(writer, "network")

@@ -82,6 +82,10 @@ class TextPoints(Protocol):
     def width(self) -> int:
         """Numbers of a point, most of them 0 if points are sparse."""
 
+    @property
+    def reads_texts(self) -> bool:
+        """Whether points are made of texts; if not, of features that come with them."""
+
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> Points:
         """Return the points of texts; `features` are used if training texts came as features."""
 
@@ -124,6 +128,11 @@ class TfidfPoints:
     def width(self) -> int:
         """Numbers of a point."""
         return self.features.n_features
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether points are made of texts."""
+        return self.features.tfidf is not None
 
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> Rows:
         """Return the features of texts, or those that came with them."""
@@ -191,6 +200,11 @@ class WordPoints:
     def width(self) -> int:
         """Numbers of a point."""
         return int(self.table.shape[1])
+
+    @property
+    def reads_texts(self) -> bool:
+        """Points are made of texts."""
+        return True
 
     def of(self, texts: pa.Table, features: Any | None, run: Run) -> NDArray[np.float32]:
         """Return the mean word vectors of texts."""

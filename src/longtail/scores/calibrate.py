@@ -8,17 +8,17 @@ curve rises, so the order of a list stays as it is; labels that get the same pro
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from longtail.errors import DataError
 from longtail.labels.model_labels import ModelLabels
 from longtail.scores.expected_recall import ExpectedRecall
 from longtail.scores.label_sets import LabelSets
-from longtail.scores.rising import rising_curve
+from longtail.scores.rising import check_curve, rising_curve
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
@@ -45,6 +45,13 @@ class Calibrate(ScoreStep):
     """How many labels of a text a list is expected to have."""
     n_texts: PositiveInt = 1
     """Number of texts that it was fitted to."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        check_curve(self.scores, self.probabilities)
+        if not self.scores:
+            raise ValueError("a calibration must have points")
+        return self
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists with probabilities, in the same order."""

@@ -19,6 +19,7 @@ from longtail.scores.calibrate import LIST_LENGTH
 from longtail.scores.chain import Chain
 from longtail.scores.expected_recall import N_EXPECTED
 from longtail.scores.filters import Ask
+from longtail.scores.new_labels import NewScores
 from longtail.scores.threshold import leave_out_low
 from longtail.types import TopK
 
@@ -44,8 +45,10 @@ class Call:
     allow: Iterable[str] | None = None
     deny: Iterable[str] | None = None
 
-    def answer(self, chain: Chain, ask: Ask, labels: ModelLabels, *, with_recall: bool = False) -> Answer:
-        """Return the lists that a model with this chain gives; `ask` is as in `Chain.top_k`."""
+    def answer(
+        self, chain: Chain, ask: Ask, labels: ModelLabels, *, new: NewScores | None = None, with_recall: bool = False
+    ) -> Answer:
+        """Return the lists that a model with this chain gives; `ask` and `new` are as in `Chain.top_k`."""
         if not isinstance(self.k, Integral) or self.k < 1:
             raise ConfigError(f"k must be a whole number of at least 1, got {self.k!r}")
         chain = chain.with_call(tail_weight=self.tail_weight, allow=self.allow, deny=self.deny)
@@ -53,7 +56,7 @@ class Call:
         most = max(len(labels.scored), 1)
         k = min(LIST_LENGTH if self._wants_set else int(self.k), most)
         expected = chain.calibration.recall if with_recall and chain.calibration is not None else None
-        whole = chain.top_k(ask, k if expected is None else min(max(k, N_EXPECTED), most), labels)
+        whole = chain.top_k(ask, k if expected is None else min(max(k, N_EXPECTED), most), labels, new)
         lists = whole.first(k) if lowest is None else leave_out_low(whole.first(k), lowest)
         return Answer(lists, None if expected is None else expected.in_lists(whole.scores, lists.scores))
 

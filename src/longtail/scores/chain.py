@@ -14,11 +14,15 @@ from functools import reduce
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail.errors import ConfigError
+from longtail.labels.edits import EditedLabels, LabelEdit
 from longtail.labels.model_labels import ModelLabels
 from longtail.scores.calibrate import Calibrate
+from longtail.scores.edits import Edits
 from longtail.scores.filters import Ask, Filter, lists_of_allowed
+from longtail.scores.new_labels import NewLabels, NewScores
 from longtail.scores.step import STEPS, ScoreStep
 from longtail.scores.tail import Tail
 from longtail.scores.threshold import Threshold
@@ -56,11 +60,26 @@ class Chain:
         if tail_weight is not None:
             steps = tuple(_weighted(step, tail_weight) for step in steps)
             if steps != self.steps:
-                steps = tuple(step for step in steps if not isinstance(step, Calibrate))
+                steps = tuple(step for step in steps if not isinstance(step, Calibrate | NewLabels))
         if allow is not None or deny is not None:
             denied = _entries("deny", deny) or ()
             steps = (Filter.of({"allow": _entries("allow", allow), "deny": denied}), *steps)
         return Chain(steps)
+
+    @property
+    def edits(self) -> Edits:
+        """The step that shows labels as they are now; an empty one where nothing was changed."""
+        return next((step for step in self.steps if isinstance(step, Edits)), Edits())
+
+    @property
+    def edited(self) -> EditedLabels:
+        """What all changes of labels come to."""
+        return self.edits.labels
+
+    def with_edits(self, more: Iterable[LabelEdit]) -> Chain:
+        """Return the chain after further changes of the labels."""
+        edits = Edits(history=(*self.edits.history, *more))
+        return Chain((edits, *(step for step in self.steps if not isinstance(step, Edits))))
 
     @property
     def calibration(self) -> Calibrate | None:
@@ -93,12 +112,20 @@ class Chain:
             lists = step.apply(lists, length, labels)
         return lists
 
-    def top_k(self, ask: Ask, k: int, labels: ModelLabels) -> TopK:
-        """Return the best `k` labels of each text; `ask` gives the method's lists, in numbers of `labels`."""
-        n = self.n_candidates(k)
-        masks = [allowed for step in self.steps if (allowed := step.allowed(labels)) is not None]
-        lists = lists_of_allowed(ask, n, reduce(np.logical_and, masks), labels.scored) if masks else ask(n)
-        return self.apply(lists, k, labels)
+    def top_k(self, ask: Ask, k: int, labels: ModelLabels, new: NewScores | None = None) -> TopK:
+        """Return the best `k` labels of each text.
+
+        `ask` gives the method's lists, in numbers of `labels`; `new` are the scores of labels that were added since.
+        """
+        n, allowed = self.n_candidates(k), self._allowed(labels)
+        lists = (
+            ask(n) if allowed is None else lists_of_allowed(ask, n, self._may_become(allowed, labels), labels.scored)
+        )
+        for step, length in zip(self.steps, self._lengths(k)[1:], strict=True):
+            lists = step.apply(lists, length, labels)
+            if new is not None and isinstance(step, NewLabels):
+                lists = new.merged_into(lists, length, allowed)
+        return lists
 
     def _lengths(self, k: int) -> list[int]:
         """Return how many labels per text each step is given, and the last one returns."""
@@ -106,6 +133,18 @@ class Chain:
         for step in reversed(self.steps):
             lengths.append(step.n_candidates(lengths[-1]))
         return lengths[::-1]
+
+    def _allowed(self, labels: ModelLabels) -> NDArray[np.bool_] | None:
+        """Return which labels (n_labels,) may be suggested; None if all may."""
+        masks = [allowed for step in self.steps if (allowed := step.allowed(labels)) is not None]
+        return reduce(np.logical_and, masks) if masks else None
+
+    def _may_become(self, allowed: NDArray[np.bool_], labels: ModelLabels) -> NDArray[np.bool_]:
+        """Return which labels of the method (n_labels,) are suggested as one that is allowed."""
+        for step in self.steps:
+            shown = step.shown_as(labels)
+            allowed = allowed if shown is None else allowed[shown]
+        return allowed
 
 
 def _weighted(step: ScoreStep, tail_weight: float) -> ScoreStep:

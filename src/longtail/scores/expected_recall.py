@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from longtail.options import Options
-from longtail.scores.rising import rising_curve
+from longtail.scores.rising import check_curve, rising_curve
 
 N_EXPECTED = 20
 """Labels of each list whose probabilities are added up."""
@@ -30,6 +31,11 @@ class ExpectedRecall(Options):
     """Shares, ascending; between two of them the recall is interpolated."""
     recall: tuple[float, ...] = (0.0, 1.0)
     """The recall at each of `shares`, ascending."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        check_curve(self.shares, self.recall)
+        return self
 
     @classmethod
     def fit(cls, probabilities: NDArray[np.float64], right: NDArray[np.bool_], per_text: NDArray[np.int64]) -> Self:

@@ -16,12 +16,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from longtail.errors import ConfigError
 from longtail.options import Options
+from longtail.scores.rising import check_curve
 
 _N_THRESHOLDS = 100
 _NORMAL_95 = 1.645
+_FEWEST_KEPT = 100
+"""Of fewer kept labels no precision is promised: an interval would say too much."""
 
 
 class LabelSets(Options):
@@ -33,6 +37,11 @@ class LabelSets(Options):
     """Share of the kept labels that are right, at least."""
     recall: tuple[float, ...] = ()
     """Share of a text's labels that are kept, in the mean over texts, at least."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        check_curve(self.thresholds, self.precision, self.recall)
+        return self
 
     @classmethod
     def fit(cls, probabilities: NDArray[np.float64], right: NDArray[np.bool_], per_text: NDArray[np.int64]) -> Self:
@@ -82,7 +91,7 @@ def _precision(kept: NDArray[np.int64], hits: NDArray[np.int64]) -> NDArray[np.f
     share = hits.sum(axis=0) / n_kept
     # The standard error of a ratio of sums over texts; one more text may be all wrong.
     error = np.sqrt(((hits - share * kept) ** 2).sum(axis=0) + 1) / n_kept
-    return np.asarray(np.maximum(share - _NORMAL_95 * error, 0))
+    return np.where(n_kept < _FEWEST_KEPT, 0.0, np.maximum(share - _NORMAL_95 * error, 0.0))
 
 
 def _recall(hits: NDArray[np.int64], per_text: NDArray[np.int64]) -> NDArray[np.float64]:

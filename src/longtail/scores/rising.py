@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 _MOST_KNOTS = 200
 _SLOPE = 0.004
 """How much the curve rises at least, from its first point to its last."""
+
+
+def check_curve(x: tuple[float, ...], *others: tuple[float, ...]) -> None:
+    """Raise a ValueError if numbers that were saved are no curve: `x` must rise, `others` be as many, from 0 to 1."""
+    if not all(low < high for low, high in pairwise(x)):
+        raise ValueError("the points of a curve must rise")
+    if any(len(other) != len(x) or not all(0 <= one <= 1 for one in other) for other in others):
+        raise ValueError(f"a curve of {len(x)} points must have as many values from 0 to 1")
 
 
 def rising_curve(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -29,6 +29,10 @@ class ScoreStep(Options):
         """Return which labels (n_labels,) may be in a list; None if all may."""
         return None
 
+    def shown_as(self, labels: ModelLabels) -> NDArray[np.int32] | None:
+        """Return the number of the label that each label (n_labels,) is suggested as; None: all as themselves."""
+        return None
+
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the changed lists, at most `k` labels per text."""
         return lists.first(k)
@@ -39,8 +43,10 @@ STEPS: Registry[type[ScoreStep]] = Registry(
     {
         "calibrate": "longtail.scores.calibrate",
         "display": "longtail.scores.display",
+        "edits": "longtail.scores.edits",
         "filter": "longtail.scores.filters",
         "label_scales": "longtail.scores.label_scales",
+        "new_labels": "longtail.scores.new_labels",
         "tail": "longtail.scores.tail",
         "threshold": "longtail.scores.threshold",
     },
