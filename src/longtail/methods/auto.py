@@ -130,6 +130,9 @@ class Auto(Method):
             raise OutOfTimeError("it took too long before training was interrupted")
         return with_time_limit(run.within(STACK), clock.left_before(self._seconds_of_training(self.choice_.anchor_s)))
 
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        return self.model_._text_vectors(texts, run)
+
     def _unseen(self, split: Split, texts: TextReadings, run: Run) -> None:
         """Return None: the model that is kept was calibrated as it was trained."""
 

@@ -3,6 +3,7 @@
 import { word } from "./words.js";
 
 const WEAKEST = 0.08; // words with less than this share of the strongest one's weight are not marked
+const MOST_MARKED = 12;
 
 export const $ = (id) => document.getElementById(id);
 
@@ -139,7 +140,10 @@ export function drawHints(hasStore) {
 function marksOf(explanation) {
   const largest = Math.max(...explanation.words.map((one) => Math.abs(one.weight)), 1e-9);
   const marks = {};
-  const strong = explanation.words.filter((one) => Math.abs(one.weight) >= WEAKEST * largest);
+  const strong = [...explanation.words]
+    .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight))
+    .filter((one) => Math.abs(one.weight) >= WEAKEST * largest)
+    .slice(0, MOST_MARKED);
   for (const { weight, spans } of strong) {
     for (const { field, start, end } of spans) (marks[field] ??= []).push({ start, end, weight: weight / largest });
   }
