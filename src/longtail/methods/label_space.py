@@ -33,7 +33,7 @@ class MethodLabels:
     training texts, numbered from 0 in the same order."""
 
     vocabulary_: Vocabulary
-    train_counts_: NDArray[np.int64]  # (n_labels,) training texts of each label
+    train_counts_: NDArray[np.int64]  # (n_labels,) training texts of each label, or examples of an added one
     scored_labels_: NDArray[np.int32]  # (n_scored,) the labels that the method can score, ascending
     trained_vocabulary_: Vocabulary
     """The labels as they were when the model was trained; edits add others behind them."""
@@ -43,13 +43,10 @@ class MethodLabels:
     @property
     def labels(self) -> ModelLabels:
         """All labels of the model as they are now, and which of them can be suggested."""
-        counts, scored = self.train_counts_, self.scored_labels_
-        n_trained, n_labels = len(counts), len(self.vocabulary_)
-        if n_labels > n_trained:
-            new = [len(edit.examples) for edit in self.chain_.edited.added.values()]
-            counts = np.append(counts, np.array(new, counts.dtype))
-            scored = np.append(scored, np.flatnonzero(new).astype(np.int32) + np.int32(n_trained))
-        return ModelLabels(self.vocabulary_, counts, scored, int(self.facts_["n_texts"]))
+        n_trained = len(self.trained_vocabulary_)
+        added = np.flatnonzero(self.train_counts_[n_trained:]) + n_trained
+        scored = np.append(self.scored_labels_, added.astype(np.int32))
+        return ModelLabels(self.vocabulary_, self.train_counts_, scored, int(self.facts_["n_texts"]))
 
     @property
     def label_history(self) -> tuple[LabelEdit, ...]:
@@ -67,6 +64,13 @@ class MethodLabels:
         for edit in edits:
             if edit.action == "add":
                 self._check_new_label(edit)
+        self._use_edits(chain)
+
+    def _use_edits(self, chain: Chain) -> None:
+        """Take the labels as they are after the edits of a chain."""
+        added = [len(edit.examples) for edit in chain.edited.added.values()]
+        trained = self.train_counts_[: len(self.trained_vocabulary_)]
+        self.train_counts_ = np.append(trained, np.array(added, trained.dtype))
         self.chain_, self.vocabulary_ = chain, chain.edited.vocabulary(self.trained_vocabulary_)
 
     if TYPE_CHECKING:  # what the method itself has
@@ -80,12 +84,13 @@ class MethodLabels:
                 check_history(self.label_history, self.trained_vocabulary_)
             except ConfigError as error:
                 raise ModelFormatError(f"{folder.path}: changes of labels: {error}; copy the model again") from error
-            self.vocabulary_ = self.chain_.edited.vocabulary(self.trained_vocabulary_)
+            self._use_edits(self.chain_)
 
     def _trained_labels(self) -> ModelLabels:
         """Return the labels as they were when the model was trained: what is saved, beside the edits."""
         n_train_texts = int(self.facts_["n_texts"])
-        return ModelLabels(self.trained_vocabulary_, self.train_counts_, self.scored_labels_, n_train_texts)
+        counts = self.train_counts_[: len(self.trained_vocabulary_)]
+        return ModelLabels(self.trained_vocabulary_, counts, self.scored_labels_, n_train_texts)
 
     def suggestions(self, lists: TopK) -> Predictions:
         """Return the rows of a TopK with label ids and names."""

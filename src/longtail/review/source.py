@@ -44,6 +44,8 @@ class ReviewsOptions(Options):
 
 def read(path: Path | str, options: ReviewsOptions) -> Source:
     """Return the texts on which somebody decided."""
+    if Path(path).is_dir():
+        raise DataError(f"{path} must hold a review store in one file, found none; name the file itself")
     with ReviewStore.open(path, create=False) as store:
         from longtail.review.history import label_names
 

@@ -145,12 +145,18 @@ async def reload(request: Request, service: AnyService) -> Response:
         new = await service.reload(asked.model)
     except LongtailError as error:
         raise Problem(409, str(error)) from error
-    if SUPERVISOR in os.environ and new:
-        os.kill(int(os.environ[SUPERVISOR]), signal.SIGHUP)
+    if new:
+        tell_other_workers()
     return _json(Reloaded([model.name for model in new], [_facts(model.facts()) for model in service.models]))
 
 
 _RELOAD = msgspec.json.Decoder(ReloadRequest)
+
+
+def tell_other_workers() -> None:
+    """Let all workers of this server open models again whose folders have changed."""
+    if SUPERVISOR in os.environ:
+        os.kill(int(os.environ[SUPERVISOR]), signal.SIGHUP)
 
 
 @router.get("/healthz", tags=["health"])
