@@ -136,8 +136,8 @@ class LabelEditor:
         """Return what the added labels do to the first labels of texts whose labels are known."""
         lists = self.model.top_k(validation, AT, run=run).labels
         n_trained = len(self.model.trained_vocabulary_)
-        old = [edit.label for edit in self.model.chain_.edited.added.values()]
-        before = self.model.top_k(validation, AT, deny=old, run=run).labels if old else lists
+        added = [edit.label for edit in self.model.chain_.edited.added.values()]
+        before = self.model.top_k(validation, AT, deny=added, run=run).labels if added else lists
         numbers = np.array([self.model.vocabulary_.position.get(label, -2) for label in validation.vocabulary.ids])
         displaced = right = 0
         for text in range(len(validation)):

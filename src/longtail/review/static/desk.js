@@ -170,9 +170,9 @@ function file(kind) {
   }
   const names = checked.map((one) => one.name).join(", ");
   say(kind === "skip" ? word("skipped") : desk.store ? `${word("accepted")(checked.length)}${names ? `: ${names}` : ""}` : `${names}: ${word("notKept")}`);
-  const told = $("status").textContent;
+  const message = $("status").textContent;
   next().then(() => {
-    if (!$("status").textContent) say(told);
+    if (!$("status").textContent) say(message);
   });
 }
 

@@ -32,11 +32,11 @@ export function drawText(item, explanation) {
   const marks = explanation ? marksOf(explanation) : {};
   const { title, text, id, ...others } = fields;
   $("text-title").replaceChildren(...(title ? marked(title, marks.title) : [id || word("untitled")]));
-  const parts = [make("div.body", ...marked(text || "", marks.text))];
+  const paragraphs = [make("div.body", ...marked(text || "", marks.text))];
   for (const [name, value] of Object.entries(others)) {
-    if (value) parts.push(make("p.field", make("b", `${name}: `), ...marked(value, marks[name])));
+    if (value) paragraphs.push(make("p.field", make("b", `${name}: `), ...marked(value, marks[name])));
   }
-  $("fields").replaceChildren(...parts);
+  $("fields").replaceChildren(...paragraphs);
 }
 
 export function drawLabels(item, cursor, on) {
