@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from machine import describe_run
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = ROOT.parent / "shared" / "data"
+SHARED = ROOT.parent / "shared"
 RESULTS = ROOT / "benchmarks" / "results" / "auto"
 METRICS = ("P@1", "P@5", "RP@5", "nDCG@5", "F1@5", "PSP@5", "micro-F1", "ECE@1", "ECE@5")
 
 
-def measure(data_name: str, budget: str, threads: int) -> dict[str, Any]:
+def measure(data_name: str, budget: str, threads: int, shared: Path) -> dict[str, Any]:
     """Train auto on a data set and measure it."""
-    data = longtail.load_dataset(SHARED / data_name)
+    data = longtail.load_dataset(shared / "data" / data_name)
     texts = data.dev if "dev" in data.splits else data.test
     train = data.train if data.official is not None else with_seen_labels(data.train)
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -83,11 +83,13 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("--budget", default="10m")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--shared", type=Path, default=SHARED, help="folder of the data sets")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args()
     command = f"python benchmarks/auto.py {args.data} --budget {args.budget} --threads {args.threads}"
-    row = measure(args.data, args.budget, args.threads) | {"command": command, "run": describe_run(args.threads)}
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{args.data}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+    row = measure(args.data, args.budget, args.threads, args.shared) | {"command": command, "run": describe_run(args.threads)}
+    args.results.mkdir(parents=True, exist_ok=True)
+    (args.results / f"{args.data}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     print({name: round(value, 4) for name, value in row["metrics"].items()}, f"{row['train_s']:.0f} s")
 
 

@@ -88,6 +88,10 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str:
+    """The commit, or the variable LONGTAIL_COMMIT where the checkout has travelled without its history."""
     command = ["git", "describe", "--always", "--dirty"]
-    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        found = ""
+    return found.strip() or os.environ.get("LONGTAIL_COMMIT", "unknown")

@@ -4,8 +4,8 @@
     python benchmarks/real_data.py --table-only                                     docs/real-data.md from the results
 
 Results: results/real_data/<data>/<method>.json. Measured on dev of eurlex57k and tibkat-gnd, whose test splits are not
-at hand, and on test of the others; options were chosen on dev and on held-out training texts. A method that needs a
-GPU is skipped without one.
+at hand, and on test of the others; options were chosen on dev and on held-out training texts. Options that depend on
+the data are those of real_rows.py; NAME~1 is the row NAME with seed 1. A method that needs a GPU is skipped without one.
 """
 
 from __future__ import annotations
@@ -31,35 +31,37 @@ from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from machine import describe_run
+from real_rows import WITH_NETWORKS, method_and_options
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = ROOT.parent / "shared" / "data"
+SHARED = ROOT.parent / "shared"
 RESULTS = ROOT / "benchmarks" / "results" / "real_data"
 PAGE = ROOT / "docs" / "real-data.md"
 DATA = ("eurlex57k", "tibkat-gnd", "yso-finna-en", "debtags", "cooking-stackexchange")
 METHODS = ("linear", "knn", "lexical", "stack", "stack/cpu")
-WITH_NETWORKS = ("stack/gpu", "lightxml", "xbert")
 METRICS = ("P@1", "P@5", "RP@5", "nDCG@5", "F1@5", "PSP@5")
 SINGLE_TEXTS = 100
 K = 20
 BEGIN, END = "<!-- measured: made by benchmarks/real_data.py -->", "<!-- end of measured -->"
 
 
-def measure(data_name: str, method: str, threads: int, work: Path | None) -> dict[str, Any]:
-    """Train one method on one data set, and measure it; `work` is where stages of its training are kept."""
+def measure(data_name: str, row: str, threads: int, work: Path | None, shared: Path) -> dict[str, Any]:
+    """Train the method of one row on one data set, and measure it; `work` is where stages of its training are kept."""
     import longtail
 
-    data = longtail.load_dataset(SHARED / data_name)
+    data = longtail.load_dataset(shared / "data" / data_name)
     held_out = data.dev if "dev" in data.splits else data.test
-    model = longtail.create_method(method)
-    stages = None if work is None else work / data_name / method.replace("/", "-")
+    method, options = method_and_options(row, data_name, shared / "models")
+    model = longtail.create_method(method, options)
+    stages = None if work is None else work / data_name / row.replace("/", "-")
     resumed = stages is not None and stages.exists()
-    start = time.process_time()
+    start, wall_start = time.process_time(), time.perf_counter()
     # Where the whole vocabulary is not known, the list of labels is that of all splits: those without training texts
     # would all be answers, so nobody is told of them.
     train = data.train if data.official is not None else with_seen_labels(data.train)
     model.fit(train, threads=threads, work=stages, resume=resumed)
     train_cpu_s = None if resumed else time.process_time() - start
+    train_s = None if resumed else time.perf_counter() - wall_start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
@@ -86,7 +88,8 @@ def measure(data_name: str, method: str, threads: int, work: Path | None) -> dic
     plain = evaluation.plain()
     return {
         "data": data_name,
-        "method": method,
+        "method": row,
+        "options": _without_folders(options, shared),
         "n_train": len(data.train),
         "n_texts": len(held_out),
         "metrics": {name: evaluation.metrics.values[name] for name in METRICS},
@@ -94,12 +97,19 @@ def measure(data_name: str, method: str, threads: int, work: Path | None) -> dic
         "new": {name: evaluation.new.values[name] for name in METRICS} if evaluation.new else None,
         "languages": by_language(evaluation),
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
+        "train_s": train_s,
         "train_cpu_s": train_cpu_s,
         "peak_mb": peak_mb,
         "size_mb": size_mb,
         "batch_cpu_ms": 1000 * batch_cpu_s / len(held_out),
         "single_cpu_ms": 1000 * float(np.median(single)),
     }
+
+
+def _without_folders(options: dict[str, Any], shared: Path) -> dict[str, Any]:
+    """Return options whose encoders are called by their names, wherever they lay."""
+    plain: dict[str, Any] = json.loads(json.dumps(options).replace(f"{shared / 'models'}/", ""))
+    return plain
 
 
 def by_language(evaluation: Evaluation) -> dict[str, Any]:
@@ -198,28 +208,32 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, help="keep stages of trainings here: a killed one goes on, without its costs"
     )
+    parser.add_argument("--shared", type=Path, default=SHARED, help="folder of the data sets and encoders")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--table-only", action="store_true")
     parser.add_argument("--row", nargs=2, metavar=("DATA", "METHOD"), help="measure one row in this process")
     args = parser.parse_args()
     if args.row:
-        print(json.dumps(measure(*args.row, args.threads, args.work)))
+        print(json.dumps(measure(*args.row, args.threads, args.work, args.shared)))
         return
     if not args.table_only:
         run = describe_run(args.threads)
         for data_name in args.data.split(","):
             for method in args.methods.split(","):
-                if method in WITH_NETWORKS and not _has_gpu():
+                if method.partition("~")[0] in WITH_NETWORKS and not _has_gpu():
                     print(f"{data_name} {method}: skipped, no GPU", flush=True)
                     continue
                 command = [sys.executable, __file__, "--row", data_name, method, "--threads", str(args.threads)]
+                command += ["--shared", str(args.shared)]
                 command += [] if args.work is None else ["--work", str(args.work)]
                 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                 row = json.loads(done.stdout.splitlines()[-1]) | {"run": run}
-                file = RESULTS / data_name / f"{method.replace('/', '-')}.json"
+                file = args.results / data_name / f"{method.replace('/', '-')}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
                 print(f"{data_name} {method}: {row['metrics']}", flush=True)
-    PAGE.write_text(page(), encoding="utf-8")
+    if args.results == RESULTS:
+        PAGE.write_text(page(), encoding="utf-8")
 
 
 def _has_gpu() -> bool:

@@ -44,9 +44,10 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=["unseen", "whole"], choices=["unseen", "whole"])
     parser.add_argument("--seed", type=int, default=0, help="which labels are taken out")
     parser.add_argument("--method", default=LEXICAL)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     arguments = parser.parse_args()
     method = arguments.method
-    file = RESULTS / f"unseen_labels{'' if method == LEXICAL else '-' + method.replace('/', '-')}.json"
+    file = arguments.results / f"unseen_labels{'' if method == LEXICAL else '-' + method.replace('/', '-')}.json"
     results = json.loads(file.read_text()) if file.exists() else {}
     for name in arguments.only:
         data = longtail.load_dataset(arguments.data / name)

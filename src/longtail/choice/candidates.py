@@ -53,6 +53,7 @@ def candidates(
         Candidate(ANCHOR, "always trained: the others must do better together with it"),
         Candidate("knn", "labels of similar texts, good for rare labels"),
         _lexical(data),
+        _letters(data),
         _network(data, machine, budget_s, encoder),
     ]
 
@@ -68,6 +69,13 @@ def _lexical(data: DataFacts) -> Candidate:
         return Candidate(name, f"only {named}", comes_in=False)
     finds = ", and finds labels without training texts" if data.n_labels_without_texts else ""
     return Candidate(name, named + finds, options={"names": {"languages": list(data.languages)}})
+
+
+def _letters(data: DataFacts) -> Candidate:
+    name = "linear/letters"
+    if not data.words_per_text:
+        return Candidate(name, "there are no texts to read", comes_in=False)
+    return Candidate(name, "reads letters instead of words, and errs elsewhere")
 
 
 def _network(data: DataFacts, machine: MachineFacts, budget_s: float | None, encoder: str | None) -> Candidate:

@@ -105,7 +105,7 @@ class MachineFacts(Options):
             n_threads=run.engine.n_threads,
             free_memory_bytes=free_memory_bytes(),
             load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-            has_gpu=any(Path("/dev").glob("nvidia[0-9]*")),
+            has_gpu=any(Path("/dev").glob("nvidia[0-9]*")) and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1"),
             has_torch=find_spec("torch") is not None and find_spec("transformers") is not None,
         )
 
