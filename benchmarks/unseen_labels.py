@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=["unseen", "whole"], choices=["unseen", "whole"])
     parser.add_argument("--seed", type=int, default=0, help="which labels are taken out")
     parser.add_argument("--method", default=LEXICAL)
+    parser.add_argument("--threads", type=int, help="all processors unless said")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     arguments = parser.parse_args()
     method = arguments.method
@@ -54,13 +55,13 @@ def main() -> None:
         held = data.splits.get("dev") or data.test
         row = results.setdefault(name, {})
         if TAKEN_OUT[name] and "unseen" in arguments.parts:
-            row["unseen"] = unseen(data.train, held, TAKEN_OUT[name], arguments.seed, method)
+            row["unseen"] = unseen(data.train, held, TAKEN_OUT[name], arguments.seed, method, arguments.threads)
         if "whole" in arguments.parts:
-            row["whole"] = whole(data.train, held, method)
+            row["whole"] = whole(data.train, held, method, arguments.threads)
         file.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
-def unseen(train: Split, held: Split, n: int, seed: int, method: str) -> dict[str, Any]:
+def unseen(train: Split, held: Split, n: int, seed: int, method: str, threads: int | None) -> dict[str, Any]:
     """Return recall on labels that are taken out of the training texts."""
     taken = np.sort(
         np.random.default_rng(seed).choice(np.flatnonzero(train.labels.texts_per_label()), n, replace=False)
@@ -69,7 +70,7 @@ def unseen(train: Split, held: Split, n: int, seed: int, method: str) -> dict[st
     keep[taken] = -1
     only = np.full(held.labels.n_labels, -1)
     only[taken] = taken
-    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))), method)
+    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))), method, threads)
     gold = held.labels.renumber(only, len(only))
     rows = np.flatnonzero(gold.labels_per_text())
     texts, gold = held.take(rows), gold.take(rows)
@@ -90,9 +91,9 @@ def unseen(train: Split, held: Split, n: int, seed: int, method: str) -> dict[st
     }
 
 
-def whole(train: Split, held: Split, method: str) -> dict[str, Any]:
+def whole(train: Split, held: Split, method: str, threads: int | None) -> dict[str, Any]:
     """Return the metrics of a model that is trained on everything, over all texts and by language."""
-    model, costs = fitted(train, method)
+    model, costs = fitted(train, method, threads)
     start = time.process_time()
     lists = model.top_k(held, 40)
     costs["predict_cpu_ms"] = round(1000 * (time.process_time() - start) / len(held), 3)
@@ -111,11 +112,11 @@ def whole(train: Split, held: Split, method: str) -> dict[str, Any]:
     return {"metrics": metrics, **costs}
 
 
-def fitted(train: Split, method: str) -> tuple[Method, dict[str, Any]]:
+def fitted(train: Split, method: str, threads: int | None) -> tuple[Method, dict[str, Any]]:
     """Return a trained model and the processor time that it took, kernels compiled before."""
     longtail.Lexical().fit(train.take(np.arange(50)))
     start = time.process_time()
-    model = longtail.create_method(method).fit(train)
+    model = longtail.create_method(method).fit(train, threads=threads)
     return model, {"train_cpu_s": round(time.process_time() - start, 1), "n_train": len(train)}
 
 
