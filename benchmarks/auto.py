@@ -87,7 +87,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args()
     command = f"python benchmarks/auto.py {args.data} --budget {args.budget} --threads {args.threads}"
-    row = measure(args.data, args.budget, args.threads, args.shared) | {"command": command, "run": describe_run(args.threads)}
+    row = measure(args.data, args.budget, args.threads, args.shared)
+    row |= {"command": command, "run": describe_run(args.threads)}
     args.results.mkdir(parents=True, exist_ok=True)
     (args.results / f"{args.data}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     print({name: round(value, 4) for name, value in row["metrics"].items()}, f"{row['train_s']:.0f} s")

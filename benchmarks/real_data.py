@@ -5,7 +5,8 @@
 
 Results: results/real_data/<data>/<method>.json. Measured on dev of eurlex57k and tibkat-gnd, whose test splits are not
 at hand, and on test of the others; options were chosen on dev and on held-out training texts. Options that depend on
-the data are those of real_rows.py; NAME~1 is the row NAME with seed 1. A method that needs a GPU is skipped without one.
+the data are those of real_rows.py; NAME~1 is the row NAME with seed 1. A method that needs a GPU is skipped without
+one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+import longtail
 from longtail.evaluation import Evaluation
 from longtail.labels.model_labels import with_seen_labels
 from longtail.metrics import BootstrapOptions, MetricOptions, intervals
@@ -42,13 +44,13 @@ METHODS = ("linear", "knn", "lexical", "stack", "stack/cpu")
 METRICS = ("P@1", "P@5", "RP@5", "nDCG@5", "F1@5", "PSP@5")
 SINGLE_TEXTS = 100
 K = 20
+LIST_LENGTH = 40
+"""Labels in the kept lists of a stack's members, as many as its ranker reads."""
 BEGIN, END = "<!-- measured: made by benchmarks/real_data.py -->", "<!-- end of measured -->"
 
 
 def measure(data_name: str, row: str, threads: int, work: Path | None, shared: Path) -> dict[str, Any]:
     """Train the method of one row on one data set, and measure it; `work` is where stages of its training are kept."""
-    import longtail
-
     data = longtail.load_dataset(shared / "data" / data_name)
     held_out = data.dev if "dev" in data.splits else data.test
     method, options = method_and_options(row, data_name, shared / "models")
@@ -79,6 +81,7 @@ def measure(data_name: str, row: str, threads: int, work: Path | None, shared: P
             seen=data.train,
             threads=threads,
         )
+        members = of_members(model, held_out, threads, stages)
         single = []
         for text in range(min(SINGLE_TEXTS, len(held_out))):
             one = held_out[text : text + 1]
@@ -96,6 +99,7 @@ def measure(data_name: str, row: str, threads: int, work: Path | None, shared: P
         "intervals": {name: plain["intervals"]["metrics"][name] for name in METRICS},
         "new": {name: evaluation.new.values[name] for name in METRICS} if evaluation.new else None,
         "languages": by_language(evaluation),
+        "members": members,
         **threshold_figures(model.chain_.steps, evaluation.predicted, evaluation.truth),
         "train_s": train_s,
         "train_cpu_s": train_cpu_s,
@@ -104,6 +108,24 @@ def measure(data_name: str, row: str, threads: int, work: Path | None, shared: P
         "batch_cpu_ms": 1000 * batch_cpu_s / len(held_out),
         "single_cpu_ms": 1000 * float(np.median(single)),
     }
+
+
+def of_members(model: Any, held_out: Any, threads: int, kept: Path | None) -> list[dict[str, Any]]:
+    """Return metrics and costs of each method that a stack consists of, alone; keep their lists in a folder."""
+    from longtail.methods.members import MethodOfMethods
+
+    figures = []
+    for number, member in enumerate(model.members_ if isinstance(model, MethodOfMethods) else ()):
+        start = time.process_time()
+        evaluation = longtail.evaluate_model(member, held_out, MetricOptions(at=(1, 5, LIST_LENGTH)), threads=threads)
+        cost = 1000 * (time.process_time() - start) / len(held_out)
+        metrics = {name: evaluation.metrics.values[name] for name in METRICS}
+        figures.append({"method": model.options.members[number].method, "metrics": metrics, "batch_cpu_ms": cost})
+        if kept is not None:
+            predicted = evaluation.predicted
+            lists = {"labels": predicted.labels.astype(np.int32), "scores": predicted.scores.astype(np.float16)}
+            np.savez_compressed(kept.parent / f"{kept.name}-member-{number}.npz", **lists)
+    return figures
 
 
 def _without_folders(options: dict[str, Any], shared: Path) -> dict[str, Any]:
@@ -216,6 +238,7 @@ def main() -> None:
     if args.row:
         print(json.dumps(measure(*args.row, args.threads, args.work, args.shared)))
         return
+    failed: list[str] = []
     if not args.table_only:
         run = describe_run(args.threads)
         for data_name in args.data.split(","):
@@ -226,7 +249,11 @@ def main() -> None:
                 command = [sys.executable, __file__, "--row", data_name, method, "--threads", str(args.threads)]
                 command += ["--shared", str(args.shared)]
                 command += [] if args.work is None else ["--work", str(args.work)]
-                done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+                if done.returncode:
+                    failed.append(f"{data_name} {method}")
+                    print(f"{data_name} {method}: failed with code {done.returncode}", flush=True)
+                    continue
                 row = json.loads(done.stdout.splitlines()[-1]) | {"run": run}
                 file = args.results / data_name / f"{method.replace('/', '-')}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -234,6 +261,8 @@ def main() -> None:
                 print(f"{data_name} {method}: {row['metrics']}", flush=True)
     if args.results == RESULTS:
         PAGE.write_text(page(), encoding="utf-8")
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 def _has_gpu() -> bool:
