@@ -1,9 +1,9 @@
-# Rows of real_data.py, auto.py and unseen_labels.py on a lent GPU machine, whose time is short: all at once.
+# Rows of real_data.py and auto.py on a lent GPU machine, whose time is short: all at once.
 # usage: . benchmarks/gpu_setup.sh FOLDER; bash benchmarks/gpu_real.sh start GROUP... | wait SECONDS GROUPS
 # `start` copies the code and begins groups of rows that go on between calls, each on cores of its own, as soon as what
-# they read has come: speed, auto-eurlex, unseen-eurlex (p1), auto-tibkat, unseen-tibkat (p2), eurlex, small (p3), yso
-# (p4), tibkat (p5). `auto` runs on two cores that nothing else uses, without the GPU; networks share the GPU, once
-# `speed`, which needs it alone, is done. `wait` ends when so many GROUPS are done, or after so many seconds, and brings
+# they read has come: speed, auto-eurlex (p1), auto-tibkat (p2), eurlex, even-eurlex, small (p3), yso (p4), tibkat,
+# even-tibkat (p5). `auto` runs on two cores that nothing else uses, without the GPU; networks share the GPU, once
+# `speed`, which needs it alone, is done; rows on even ground wait until the stacks have begun. `wait` ends when so many GROUPS are done, or after so many seconds, and brings
 # all results as $OUT/results.tgz, and the lists of the networks in stacks as $OUT/lists-<data>.tgz.
 set -u
 export STASH=/root/stash
@@ -17,10 +17,6 @@ real() { # DATA ROWS THREADS [OPTIONS]
 auto() { # DATA
   CUDA_VISIBLE_DEVICES= python3 -W ignore $CODE/benchmarks/auto.py $1 --budget 10m --threads 2 --shared $SHARED \
     --results $R/auto > $R/auto-$1.log 2>&1
-}
-unseen() { # DATA METHOD THREADS
-  CUDA_VISIBLE_DEVICES= python3 -W ignore $CODE/benchmarks/unseen_labels.py --data $SHARED/data --only $1 --method $2 \
-    --parts unseen --threads $3 --results $R/unseen-$1 >> $R/unseen-$1.log 2>&1
 }
 speed() { # the command in $STASH/speed.sh, if it came along
   [ ! -f $CODE/benchmarks/gpu_speed.sh ] || (cd $CODE && bash benchmarks/gpu_speed.sh) > $R/speed.log 2>&1
@@ -37,10 +33,10 @@ ALIKE=lightxml,aplc-xlnet,xbert,xr-transformer,treaderxml/transformer
 begin() {
   case $1 in
   speed) group $1 0-2 "speed" ;;
-  auto-eurlex) group $1 10,11 "auto eurlex57k; real eurlex57k $ALIKE 2" ;;
-  auto-tibkat) group $1 12,13 "auto tibkat-gnd; real tibkat-gnd $ALIKE 2" ;;
-  unseen-eurlex) group $1 14 "unseen eurlex57k stack/cpu 1" ;;
-  unseen-tibkat) group $1 15 "unseen tibkat-gnd stack/cpu 1" ;;
+  auto-eurlex) group $1 10,11 "auto eurlex57k" ;;
+  auto-tibkat) group $1 12,13 "auto tibkat-gnd" ;;
+  even-eurlex) group $1 14 "sleep 150; real eurlex57k $ALIKE 1" ;;
+  even-tibkat) group $1 15 "sleep 300; real tibkat-gnd $ALIKE 1" ;;
   eurlex) group $1 0-2 "alone; real eurlex57k stack/gpu 3 '--work $W'" ;;
   tibkat) group $1 3-5 "real tibkat-gnd stack/gpu 3 '--work $W'" ;;
   yso) group $1 6-8 "real yso-finna-en stack/gpu 3 '--work $W'" ;;
@@ -50,7 +46,7 @@ begin() {
 case $1 in
 functions) ;;
 start)
-  mkdir -p $R $W $CODE/benchmarks $R/unseen-eurlex57k $R/unseen-tibkat-gnd
+  mkdir -p $R $W $CODE/benchmarks
   cp -r src $CODE/ && cp benchmarks/*.py benchmarks/*.sh $CODE/benchmarks/
   shift
   for name in "$@"; do begin $name; done
