@@ -3,8 +3,9 @@
 # `start` copies the code and begins groups of rows that go on between calls, each on cores of its own, as soon as what
 # they read has come: speed, auto-eurlex (p1), auto-tibkat (p2), eurlex, even-eurlex, small (p3), yso (p4), tibkat,
 # even-tibkat (p5). `auto` runs on two cores that nothing else uses, without the GPU; networks share the GPU, once
-# `speed`, which needs it alone, is done; rows on even ground wait until the stacks have begun. `wait` ends when so many GROUPS are done, or after so many seconds, and brings
-# all results as $OUT/results.tgz, and the lists of the networks in stacks as $OUT/lists-<data>.tgz.
+# `speed`, which needs it alone, is done; rows on even ground wait until the stacks have begun. `wait` ends when so many
+# GROUPS are done, or after so many seconds, and brings all results as $OUT/results.tgz, and the lists of the networks
+# in stacks as $OUT/lists-<data>.tgz.
 set -u
 export STASH=/root/stash
 export R=$STASH/res CODE=$STASH/code W=$STASH/work

@@ -21,6 +21,6 @@ cp -r $SHARED/data/tibkat-gnd $WORK/p2/shared/data/
 cp -r $SHARED/data/debtags $SHARED/data/cooking-stackexchange $WORK/p3/shared/data/
 cp -r $SHARED/data/yso-finna-en $WORK/p4/shared/data/
 halves e5-small 2 3 $FIRST
-halves multilingual-e5-small-deen 4 5 34000000
+halves multilingual-e5-small-deen 4 5 31000000
 chmod -R u+w $WORK/p?
 du -sm $WORK/p?
