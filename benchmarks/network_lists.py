@@ -16,6 +16,7 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import zstandard
 
 import longtail
 from longtail.data.dataset import Split
-from longtail.labels.model_labels import with_seen_labels
+from longtail.labels.model_labels import labels_of_model, with_seen_labels
 from longtail.metrics import MetricOptions
 from longtail.stacking.folds import folds_of, texts_of_folds
 from longtail.types import NO_LABEL
@@ -47,7 +48,8 @@ CHARACTERS = 9
 def trained_on(data: Any) -> Split:
     """Return the training texts with the labels that a model may know: see real_data.py."""
     train: Split = data.train if data.official is not None else with_seen_labels(data.train)
-    return train
+    space = labels_of_model(train, train.official)
+    return replace(train, labels=replace(train.labels, n_labels=len(space.vocabulary)), vocabulary=space.vocabulary)
 
 
 def held_out_of(data: Any) -> tuple[str, Split]:

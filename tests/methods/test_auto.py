@@ -81,6 +81,16 @@ def test_it_is_better_than_linear_on_new_texts_and_says_so(model: Auto, sample: 
     assert "keeps stack: it is better: nDCG@5 0." in said
 
 
+def test_a_stack_that_is_kept_has_probabilities_and_a_threshold(model: Auto, sample: Dataset, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    opened = load_model(tmp_path / "m")
+    assert opened.calibration is not None
+    assert opened.chain_.steps == model.chain_.steps
+    threshold = opened.calibration.f1_threshold
+    rows = opened.predict(sample.test.texts["text"].to_pylist()[:20], 10, threshold="auto")
+    assert {suggestion.score >= threshold for row in rows for suggestion in row} == {True}
+
+
 def test_the_reason_is_saved_shown_and_in_reports(model: Auto, sample: Dataset, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     opened = load_model(tmp_path / "m")
