@@ -61,4 +61,3 @@ def test_an_interrupted_training_goes_on_to_the_same_model(split: Split, tmp_pat
         a, b = ours.top_k(split, 5), theirs.top_k(split, 5)
         assert np.array_equal(a.labels, b.labels)
         assert np.array_equal(a.scores, b.scores)
-
