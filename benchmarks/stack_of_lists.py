@@ -35,6 +35,9 @@ from real_data import RESULTS, SHARED, threshold_figures
 
 LISTS = Path(__file__).resolve().parent / "work" / "lists"
 MEMBERS = ("linear", "linear/letters", "knn", "lexical")
+BEGINNING = "linear-beginning"
+"""One more member for long texts: `linear` that reads the first 80 words."""
+OPTIONS = {BEGINNING: ("linear", {"features": {"blocks": [{"max_words": 80}]}})}
 K = 20
 
 
@@ -50,7 +53,8 @@ def member_lists(data_name: str, member: str, threads: int) -> dict[str, TopK]:
             ("asked", train.take(np.flatnonzero(folds != 0)), train.take(asked)),
             ("held_out", train, held_out),
         ):
-            model = longtail.create_method(member, {"seed": SEED, "calibrate": False})
+            method, options = OPTIONS.get(member, (member, {}))
+            model = longtail.create_method(method, {"seed": SEED, "calibrate": False, **options})
             model.fit(split, threads=threads)
             lists = in_labels_of(train, model.top_k(texts, LIST_LENGTH, threads=threads), model.vocabulary_.ids)
             arrays |= {f"{which}_labels": lists.labels, f"{which}_scores": lists.scores}
@@ -135,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--network", type=Path, help="folder that network_lists.py wrote to")
-    parser.add_argument("--members", default=",".join(MEMBERS))
+    parser.add_argument("--members", default=",".join(MEMBERS), help=f"names of methods; {BEGINNING} is another")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ranker", type=json.loads, default={}, help="options of the ranker, as JSON")
     parser.add_argument("--keep", metavar="ROW", help="write the result under this name")
@@ -143,6 +147,7 @@ def main() -> None:
     row = measure(args.data, args.members.split(","), args.network, args.threads, args.ranker)
     if args.keep:
         file = RESULTS / args.data / f"{args.keep}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(row | {"method": args.keep}, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({key: value for key, value in row.items() if key not in ("run", "intervals")}, indent=1))
 
