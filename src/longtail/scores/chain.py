@@ -28,7 +28,6 @@ from longtail.scores.tail import Tail
 from longtail.scores.threshold import Threshold
 from longtail.types import TopK
 
-
 _NO_EDITS = Edits()
 
 

@@ -107,7 +107,10 @@ class CandidateRanker:
         in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
         of_labels = LabelFacts.of(split.labels)
         precision = _precision(lists, labels, np.arange(len(rows)), of_labels)
-        whole = cls(Evidence(of_labels, hierarchy, precision), fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run))
+        whole = cls(
+            Evidence(of_labels, hierarchy, precision),
+            fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run),
+        )
         return Learned(whole, fit_calibration(in_order, labels), HeldOut.of(rows, in_order, lists, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:

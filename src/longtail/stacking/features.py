@@ -1,7 +1,7 @@
 """The features of each candidate.
 
 of each member      logit of its score, 1 / (1 + rank), logit minus that of its best label
-of the label        frequency; how often each member was right about it, on texts it had not seen, if it has training texts
+of the label        frequency; how often each member was right about it on texts it had not seen, if any text has it
 of the other        P(label | each of the three best candidates), and what it has of them weighted by their scores;
 candidates          best logit of a parent and of a child, distance to the best sibling; their number
 of the text         length
