@@ -1,6 +1,7 @@
 """How many assignments of labels without training texts a method finds, and how good its lists are.
 
     python benchmarks/unseen_labels.py --data ../shared/data [--method stack/cpu]        by default `lexical`
+    ... --method stack --options '{"members": ["linear/fast", "lexical"]}' --train-texts 15000      a quick look
 
 Labels are drawn from those with training texts and taken out of all training texts; they stay in the vocabulary,
 among all others that no training text has. Recall is over the assignments of exactly these labels on dev, in the
@@ -10,7 +11,8 @@ first 20 of the lists
     unseen    in which only labels without training texts compete: those taken out and those that never had any
 
 with 95 % intervals, by a bootstrap over the texts. `whole` has the metrics of a model trained on everything. Results:
-results/unseen_labels.json, those of other methods than `lexical` in unseen_labels-<method>.json.
+results/unseen_labels.json, those of other methods than `lexical` in unseen_labels-<method>.json; a quick look is named
+by its texts as well.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,24 +48,32 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=["unseen", "whole"], choices=["unseen", "whole"])
     parser.add_argument("--seed", type=int, default=0, help="which labels are taken out")
     parser.add_argument("--method", default=LEXICAL)
+    parser.add_argument("--options", type=json.loads, default={}, help="options of the method, as JSON")
+    parser.add_argument("--train-texts", type=int, help="so many training texts, drawn by the seed; by default all")
     parser.add_argument("--threads", type=int, help="all processors unless said")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     arguments = parser.parse_args()
-    method = arguments.method
-    file = arguments.results / f"unseen_labels{'' if method == LEXICAL else '-' + method.replace('/', '-')}.json"
+    create = partial(longtail.create_method, arguments.method, arguments.options)
+    kind = "".join(f"-{part}" for part in (arguments.method, arguments.train_texts) if part not in (LEXICAL, None))
+    file = arguments.results / f"unseen_labels{kind.replace('/', '-')}.json"
     results = json.loads(file.read_text()) if file.exists() else {}
     for name in arguments.only:
         data = longtail.load_dataset(arguments.data / name)
-        held = data.splits.get("dev") or data.test
+        train, held = data.train, data.splits.get("dev") or data.test
+        if arguments.train_texts:
+            drawn = np.random.default_rng(arguments.seed).permutation(len(train))[: arguments.train_texts]
+            train = train.take(np.sort(drawn))
         row = results.setdefault(name, {})
         if TAKEN_OUT[name] and "unseen" in arguments.parts:
-            row["unseen"] = unseen(data.train, held, TAKEN_OUT[name], arguments.seed, method, arguments.threads)
+            row["unseen"] = unseen(train, held, TAKEN_OUT[name], arguments.seed, create, arguments.threads)
         if "whole" in arguments.parts:
-            row["whole"] = whole(data.train, held, method, arguments.threads)
+            row["whole"] = whole(train, held, create, arguments.threads)
         file.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
-def unseen(train: Split, held: Split, n: int, seed: int, method: str, threads: int | None) -> dict[str, Any]:
+def unseen(
+    train: Split, held: Split, n: int, seed: int, create: Callable[[], Method], threads: int | None
+) -> dict[str, Any]:
     """Return recall on labels that are taken out of the training texts."""
     taken = np.sort(
         np.random.default_rng(seed).choice(np.flatnonzero(train.labels.texts_per_label()), n, replace=False)
@@ -70,7 +82,7 @@ def unseen(train: Split, held: Split, n: int, seed: int, method: str, threads: i
     keep[taken] = -1
     only = np.full(held.labels.n_labels, -1)
     only[taken] = taken
-    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))), method, threads)
+    model, costs = fitted(replace(train, labels=train.labels.renumber(keep, len(keep))), create, threads)
     gold = held.labels.renumber(only, len(only))
     rows = np.flatnonzero(gold.labels_per_text())
     texts, gold = held.take(rows), gold.take(rows)
@@ -91,9 +103,9 @@ def unseen(train: Split, held: Split, n: int, seed: int, method: str, threads: i
     }
 
 
-def whole(train: Split, held: Split, method: str, threads: int | None) -> dict[str, Any]:
+def whole(train: Split, held: Split, create: Callable[[], Method], threads: int | None) -> dict[str, Any]:
     """Return the metrics of a model that is trained on everything, over all texts and by language."""
-    model, costs = fitted(train, method, threads)
+    model, costs = fitted(train, create, threads)
     start = time.process_time()
     lists = model.top_k(held, 40)
     costs["predict_cpu_ms"] = round(1000 * (time.process_time() - start) / len(held), 3)
@@ -112,12 +124,13 @@ def whole(train: Split, held: Split, method: str, threads: int | None) -> dict[s
     return {"metrics": metrics, **costs}
 
 
-def fitted(train: Split, method: str, threads: int | None) -> tuple[Method, dict[str, Any]]:
+def fitted(train: Split, create: Callable[[], Method], threads: int | None) -> tuple[Method, dict[str, Any]]:
     """Return a trained model and the processor time that it took, kernels compiled before."""
     longtail.Lexical().fit(train.take(np.arange(50)))
     start = time.process_time()
-    model = longtail.create_method(method).fit(train, threads=threads)
-    return model, {"train_cpu_s": round(time.process_time() - start, 1), "n_train": len(train)}
+    model = create().fit(train, threads=threads)
+    costs = {"train_cpu_s": round(time.process_time() - start, 1), "n_train": len(train)}
+    return model, costs | {"options": model.options.plain()}
 
 
 def by_language(texts: Split, gold: LabelMatrix, lists: TopK) -> dict[str, Any]:

@@ -80,8 +80,11 @@ def test_parents_children_and_siblings_among_the_candidates_are_told() -> None:
 
 def test_precision_is_smoothed_towards_that_of_all_labels() -> None:
     labels = LabelMatrix.from_lists([[0], [2]], 4)
-    precision = precision_of_labels(lists([[0, 1], [0, 2]], [[0.5, 0.5]] * 2), labels)
+    proposed = lists([[0, 1], [0, 2]], [[0.5, 0.5]] * 2)
+    precision = precision_of_labels(proposed, labels, np.ones(4, bool))
     assert precision == pytest.approx([(1 + 2.5) / 7, 2.5 / 6, 3.5 / 6, 0.5])
+    some_are_new = precision_of_labels(proposed, labels, np.array([True, False, False, True]))
+    assert some_are_new == pytest.approx([(1 + 2.5) / 7, 0.5, 0.5, 0.5])
 
 
 def test_the_length_of_a_text_is_that_of_all_its_columns() -> None:

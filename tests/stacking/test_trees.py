@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +51,31 @@ def test_both_objectives_are_the_mean_of_scores_of_one_spread() -> None:
 def test_the_number_of_threads_does_not_matter() -> None:
     one, two = fit(threads=1), fit(threads=2)
     assert all((vars(one)[name] == vars(two)[name]).all() for name in vars(one))
+
+
+TRAINS = """
+import os
+import numpy as np
+from longtail.run.run import Run
+from longtail.stacking.examples import CandidateExamples
+from longtail.stacking.trees import Trees, TreesOptions
+
+before = dict(os.environ)
+features = np.arange(80, dtype=np.float32).reshape(40, 2)
+examples = CandidateExamples(features, features[:, 0] > 40, np.full(8, 5))
+Trees.fit(examples, TreesOptions(n_trees=2, min_leaf=2), seed=0, run=Run.of(threads=1))
+assert dict(os.environ) == before
+"""
+
+
+@pytest.mark.parametrize(("decided", "waits"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_that_wait_sleep_unless_the_user_wants_them_to_spin(decided: dict[str, str], waits: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_DISPLAY_ENV": "true", **decided}
+    ended = subprocess.run(
+        [sys.executable, "-c", TRAINS], env=environment, stderr=subprocess.PIPE, text=True, check=True
+    )
+    assert f"OMP_WAIT_POLICY = '{waits}'" in ended.stderr
 
 
 def saved(tmp_path: Path, trees: Trees) -> Folder:

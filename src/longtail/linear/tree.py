@@ -69,7 +69,8 @@ class LinearTree:
         beams = _beams(matcher, search, min(search.beam, len(matcher[-1].children)) if matcher else 1)
         spec = WalkSpec.of(self.layers, texts, beams, search, run)
         work = partial(_predict_span, spec, k)
-        return rank_spans(work, len(texts), k, widest=_widest(self.layers, beams), run=run, most=most)
+        widest = _widest(self.layers, beams) if len(texts) > 1 else 1  # a text alone is one span, however wide
+        return rank_spans(work, len(texts), k, widest=widest, run=run, most=most)
 
     @property
     def index(self) -> LabelIndex:

@@ -43,10 +43,12 @@ class MethodLabels:
     @property
     def labels(self) -> ModelLabels:
         """All labels of the model as they are now, and which of them can be suggested."""
-        n_trained = len(self.trained_vocabulary_)
+        n_trained, n_texts = len(self.trained_vocabulary_), int(self.facts_["n_texts"])
+        if len(self.vocabulary_) == n_trained:
+            return ModelLabels(self.vocabulary_, self.train_counts_, self.scored_labels_, n_texts)
         added = np.flatnonzero(self.train_counts_[n_trained:]) + n_trained
         scored = np.append(self.scored_labels_, added.astype(np.int32))
-        return ModelLabels(self.vocabulary_, self.train_counts_, scored, int(self.facts_["n_texts"]))
+        return ModelLabels(self.vocabulary_, self.train_counts_, scored, n_texts)
 
     @property
     def label_history(self) -> tuple[LabelEdit, ...]:

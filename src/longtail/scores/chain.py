@@ -28,6 +28,8 @@ from longtail.scores.tail import Tail
 from longtail.scores.threshold import Threshold
 from longtail.types import TopK
 
+_NO_EDITS = Edits()
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -69,7 +71,7 @@ class Chain:
     @property
     def edits(self) -> Edits:
         """The step that shows labels as they are now; an empty one where nothing was changed."""
-        return next((step for step in self.steps if isinstance(step, Edits)), Edits())
+        return next((step for step in self.steps if isinstance(step, Edits)), _NO_EDITS)
 
     @property
     def edited(self) -> EditedLabels:

@@ -4,7 +4,9 @@
     lists [TopK (n_texts, length), ...], texts            ->  top_k                ->  TopK (n_texts, k)
 
 Nothing that a training text itself contributed is among its features: labels are counted over the texts outside its
-fold, and how often a member was right about a label over the other half of the texts.
+fold, and how often a member was right about a label over the other half of the texts. Of labels without training texts
+it is told what is usual: most of those that were proposed in vain are never assigned at all, and one that is new would
+be told apart from them by nothing but the members' bad luck.
 """
 
 from __future__ import annotations
@@ -78,7 +80,6 @@ class CandidateRanker:
         """
         hierarchy, labels = Hierarchy.of(split.vocabulary), split.labels.take(rows)
         half = folds_of(split.take(rows), 2, seed + 1)
-        right_half = [_precision(lists, labels, np.flatnonzero(half != one)) for one in (0, 1)]
         facts = {fold: LabelFacts.of(split.labels.take(folds != fold)) for fold in np.unique(folds[rows]).tolist()}
         lengths = text_lengths(split.take(rows).texts)
 
@@ -88,7 +89,8 @@ class CandidateRanker:
                 texts = np.flatnonzero((half == one) & (folds[rows] == fold))
                 here = [_rows(member, texts) for member in lists]
                 candidates = Candidates.of(here, split.labels.n_labels)
-                evidence = Evidence(of_labels, hierarchy, right_half[one])
+                precision = _precision(lists, labels, np.flatnonzero(half != one), of_labels)
+                evidence = Evidence(of_labels, hierarchy, precision)
                 features = candidate_features(candidates, here, lengths[texts], evidence)
                 right = candidates.are_labels_of(labels.take(texts))
                 yield texts, candidates, CandidateExamples(features, right, np.diff(candidates.indptr))
@@ -103,9 +105,12 @@ class CandidateRanker:
                 unseen.append(candidates.top_k(scores, LIST_LENGTH))
                 order.append(texts)
         in_order = _rows(TopK.stack(unseen), np.argsort(np.concatenate(order)))
-        everything = np.arange(len(rows))
-        evidence = Evidence(LabelFacts.of(split.labels), hierarchy, _precision(lists, labels, everything))
-        whole = cls(evidence, fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run))
+        of_labels = LabelFacts.of(split.labels)
+        precision = _precision(lists, labels, np.arange(len(rows)), of_labels)
+        whole = cls(
+            Evidence(of_labels, hierarchy, precision),
+            fit_ranker(CandidateExamples.joined(examples), options, seed=seed, run=run),
+        )
         return Learned(whole, fit_calibration(in_order, labels), HeldOut.of(rows, in_order, lists, labels))
 
     def top_k(self, lists: Sequence[TopK], texts: pa.Table, k: int, run: Run) -> TopK:
@@ -130,10 +135,12 @@ class CandidateRanker:
         return cls(Evidence(facts, hierarchy, precision), load_ranker(folder, "ranker", options, n))
 
 
-def _precision(lists: Sequence[TopK], labels: LabelMatrix, texts: NDArray[np.int64]) -> NDArray[np.float32]:
+def _precision(
+    lists: Sequence[TopK], labels: LabelMatrix, texts: NDArray[np.int64], facts: LabelFacts
+) -> NDArray[np.float32]:
     """Return how often each member was right about each label of some texts, (n_members, n_labels)."""
-    some = labels.take(texts)
-    return np.stack([precision_of_labels(_rows(member, texts).first(_N_TRUSTED), some) for member in lists])
+    some, has_texts = labels.take(texts), facts.counts > 0
+    return np.stack([precision_of_labels(_rows(one, texts).first(_N_TRUSTED), some, has_texts) for one in lists])
 
 
 def _rows(lists: TopK, texts: NDArray[np.int64]) -> TopK:

@@ -1,7 +1,7 @@
 """The features of each candidate.
 
 of each member      logit of its score, 1 / (1 + rank), logit minus that of its best label
-of the label        frequency; how often each member was right about it, on texts it had not seen
+of the label        frequency; how often each member was right about it on texts it had not seen, if any text has it
 of the other        P(label | each of the three best candidates), and what it has of them weighted by their scores;
 candidates          best logit of a parent and of a child, distance to the best sibling; their number
 of the text         length
@@ -79,13 +79,17 @@ def text_lengths(texts: pa.Table) -> NDArray[np.float32]:
     return np.log1p(total).astype(np.float32)
 
 
-def precision_of_labels(lists: TopK, labels: LabelMatrix) -> NDArray[np.float32]:
-    """Return how often each label of a member's lists was right, (n_labels,), smoothed towards that of all labels."""
+def precision_of_labels(lists: TopK, labels: LabelMatrix, has_texts: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return how often each label of a member's lists was right, (n_labels,), smoothed towards that of all labels.
+
+    Labels without training texts, (n_labels,), have that of all labels.
+    """
     filled = lists.labels != NO_LABEL
     proposed, right = lists.labels[filled], are_right(lists, labels)[filled]
     n = np.bincount(proposed, minlength=labels.n_labels)
     n_right = np.bincount(proposed, weights=right, minlength=labels.n_labels)
     usual = n_right.sum() / max(n.sum(), 1)
+    n, n_right = n * has_texts, n_right * has_texts
     return np.asarray((n_right + _SMOOTHING * usual) / (n + _SMOOTHING), np.float32)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,6 +22,8 @@ from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
 
 _ROWS_AT_ONCE = 1 << 14
+_WAITING = "OMP_WAIT_POLICY"
+"""The variable that OpenMP reads once, when it is loaded."""
 _TRUNCATION = 8
 """How many of the best candidates LambdaMART compares with all others."""
 
@@ -170,10 +174,27 @@ def _nodes(node: dict[str, Any], place: int = 0) -> Iterator[tuple[int, float, i
 
 def _lightgbm() -> Any:
     try:
-        import lightgbm
+        with _sleeping_threads():
+            import lightgbm
     except (ImportError, OSError) as error:  # OSError: a system without OpenMP's library
         raise MissingExtraError(
             f"ranker 'trees' needs lightgbm, which cannot be imported here ({error}); install with "
             "pip install 'longtail[stack]', or use ranker.kind=logistic"
         ) from error
     return lightgbm
+
+
+@contextmanager
+def _sleeping_threads() -> Iterator[None]:
+    """Let threads of OpenMP sleep while they wait, if it is loaded meanwhile and nobody has decided otherwise.
+
+    By default they spin. A tree is many short parallel loops, so where cores are shared with other processes, threads
+    that spin take the time of the one that everybody waits for.
+    """
+    decided = _WAITING in os.environ
+    os.environ.setdefault(_WAITING, "PASSIVE")
+    try:
+        yield
+    finally:
+        if not decided:
+            del os.environ[_WAITING]
