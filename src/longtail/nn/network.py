@@ -83,6 +83,10 @@ class Network(nn.Module):
         """Return the tables that update themselves, by name."""
         return {**self.encoder.tables(), **self.head.tables()}
 
+    def begin_step(self, step: Step) -> None:
+        """Say that the next batch is a whole step."""
+        self.head.begin_step(step)
+
     def step(self, step: Step) -> None:
         """Update the tables."""
         self.encoder.step(step)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, with_gradients, working_dtype
-from longtail.nn.heads.table import LabelTable, LabelTableOptions, Loss, Work
+from longtail.nn.heads.chunk_loss import Loss
+from longtail.nn.heads.table import LabelTable, LabelTableOptions, Work
 from longtail.types import LabelMatrix
 
 _BLOCK = 64
@@ -77,6 +78,10 @@ class Dense(Head):
     def allowed(self, inputs: HeadInputs, targets: Targets) -> Tensor | None:
         """Return which labels take part in the loss of each text, (B, n_labels); None if all do."""
         return None
+
+    def begin_step(self, step: Step) -> None:
+        """Let the table learn from the next loss, if its options say so."""
+        self.table.begin_step(step.rates["head"], step.decay, step.epsilon)
 
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""

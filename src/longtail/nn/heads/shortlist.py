@@ -156,6 +156,11 @@ class Shortlist(Head):
         cluster_of = np.arange(len(self.order)) // self.size
         self.recall.init_from_labels(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
 
+    def begin_step(self, step: Step) -> None:
+        """Let the tables learn from the next loss, if their options say so."""
+        for table in self.tables().values():
+            table.begin_step(step.rates["head"], step.decay, step.epsilon)
+
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""
         for name, table in self.tables().items():

@@ -174,7 +174,7 @@ class Trainer:
         """Compute gradients in micro-batches, smaller ones if memory runs out; then update weights."""
         while True:
             try:
-                loss = self._gradients(step, batch, size, show)
+                loss = self._gradients(step, batch, size, factor_now, show)
                 break
             except torch.cuda.OutOfMemoryError as error:
                 if min(self.at.micro_batch, len(batch)) <= 1 or self.n_ranks > 1:
@@ -205,13 +205,15 @@ class Trainer:
         for table in self.network.tables().values():
             table.compiled = False
 
-    def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
+    def _gradients(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
         """Compute the gradients of this process's part of a batch of `size` texts; return the loss."""
         seed_step(self.seed, step, self.accelerator.process_index)
         total = torch.zeros((), device=self.device)
         cuts = range(0, len(batch), self.at.micro_batch)
         if self.graphs is not None:
             self.graphs.active = len(cuts) == 1
+        if len(cuts) == 1:
+            self.network.begin_step(self._step_of(factor_now))
         for start in cuts:
             part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
             share = len(part) * self.n_ranks / size
@@ -225,18 +227,21 @@ class Trainer:
 
     def _update(self, step: int, factor_now: float) -> None:
         """Update weights; random numbers are the same in all processes."""
-        options = self.options
         seed_step(self.seed, step)
-        scaler = self.accelerator.scaler
-        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
             self.clipper.clip(self.accelerator, self.network)
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
+        self.network.step(self._step_of(factor_now))
+
+    def _step_of(self, factor_now: float) -> Step:
+        """Return what parts that train themselves need to know of a step."""
+        options, scaler = self.options, self.accelerator.scaler
+        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
-        self.network.step(Step(rates, options.head_decay, options.decay, options.epsilon, scale))
+        return Step(rates, options.head_decay, options.decay, options.epsilon, scale)
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
