@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from longtail.labels.frequency import log_odds, smoothed_share
 from longtail.nn.batch import Targets
-from longtail.nn.heads.chunk_loss import RowChunk, Loss, chunk_logits, chunk_signal, chunk_value
+from longtail.nn.heads.chunk_loss import Loss, RowChunk, chunk_logits, chunk_signal, chunk_value
 from longtail.nn.heads.row_updates import row_update, step_numbers
 from longtail.options import Ablation, Options
 
