@@ -97,6 +97,11 @@ class Network(nn.Module):
         self.encoder.forget()
         self.head.forget()
 
+    def sharded(self) -> dict[str, LabelTable]:
+        """Return the label tables of which this process holds some rows only, by attribute of the head."""
+        tables = self.head.tables().items()
+        return {name: table for name, table in tables if isinstance(table, LabelTable) and table.is_sharded}
+
     def trained(self) -> dict[str, Tensor]:
         """Return the weights that training changes, those of tables included."""
         updated = {id(parameter) for parameter in self.head.parameters()}

@@ -40,6 +40,7 @@ _POWER = 3
 class DenseCandidates(Dense):
     """One row of weights per label; each text is scored with the labels of some clusters."""
 
+    shards = False
     has_logits = False  # scores are those of clusters and labels together
     cluster_of: Tensor  # (n_labels,) int64
 
