@@ -35,6 +35,7 @@ from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.network import Network
 from longtail.nn.prediction import top_k_of
+from longtail.nn.training.devices import choose_device, gpu_bytes
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.trainer import Trainer
 from longtail.run.run import Run
@@ -87,6 +88,9 @@ class Pads:
 
     pad_id, cls_last, last_type, n_ids, max_tokens = 0, False, 0, 30_522, 512
 
+    def check_fits(self, n_ids: int) -> None:
+        """Accept any vocabulary: ids are random."""
+
 
 class Clock:
     """Progress that notes the time whenever the loss was read, which waits for the device."""
@@ -103,7 +107,7 @@ class Clock:
             nonlocal done
             done += amount
             if note:
-                torch.cuda.synchronize()
+                wait()
                 self.marks.append((done, time.perf_counter()))
                 self.losses.append(float(note.split()[1].strip(",")))
 
@@ -168,7 +172,7 @@ def train_rate(
     return {
         "docs_s": clock.rate(skip),
         "ms_step": 1000 * batch_size / clock.rate(skip),
-        "peak_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "peak_gib": gpu_bytes() / 2**30,
         "first_step_s": clock.marks[0][1] - begun,
     }
 
@@ -193,17 +197,17 @@ def plain_rate(encoder: Transformer, width: int, batch_size: int, n_steps: int =
 def predict_rates(network: Network, tokens: TokenRows, repeats: int = 3) -> dict[str, float]:
     """Texts a second of longtail's prediction of the best five, and of its encoder alone."""
     fresh()
-    network.cuda().eval()
+    network.to(choose_device("auto")).eval()
     network.encoder.to(torch.bfloat16)  # as `Tagger` does for prediction on a GPU
     alone = Network(network.encoder, NoLabels())
     made = {}
     for name, net in (("top_5", network), ("encoder", alone)):
         top_k_of(net, tokens, 5)
-        torch.cuda.synchronize()
+        wait()
         start = time.perf_counter()
         for _ in range(repeats):
             top_k_of(net, tokens, 5)
-        torch.cuda.synchronize()
+        wait()
         made[name] = repeats * len(tokens) / (time.perf_counter() - start)
     return {"docs_s": made["top_5"], "encoder_docs_s": made["encoder"], "ms_text": 1000 / made["top_5"]}
 
@@ -222,8 +226,15 @@ def timed(step: Any, n: int, warm: int = 6) -> float:
 
 def fresh() -> None:
     gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def wait() -> None:
+    """Wait for the GPU, if there is one: rehearsals run on a CPU."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def check(found: dict[str, Any]) -> None:

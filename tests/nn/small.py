@@ -1,17 +1,22 @@
 """Small networks, texts for them to learn, and their training; as a program, one of several processes that train them.
 
-RANK=0 WORLD_SIZE=2 … python small.py FOLDER     writes the weights of each of CASES to FOLDER/<case>-<rank>.npz
+RANK=0 WORLD_SIZE=2 … python small.py FOLDER
+
+writes the weights of each of CASES to FOLDER/<case>-<rank>.npz, and what networks of several processes predict while
+they are trained to FOLDER/<case>-lists-<rank>.npz. FOLDER/begun is gone on with, FOLDER/stopped is left after six steps.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from longtail.labels.buckets import BucketOptions, build_buckets
@@ -21,19 +26,24 @@ from longtail.nn.heads.adaptive import Adaptive, AdaptiveOptions
 from longtail.nn.heads.base import Head, positions
 from longtail.nn.heads.dense import Dense
 from longtail.nn.heads.dense_candidates import DenseCandidates
+from longtail.nn.heads.shards import shards_of
 from longtail.nn.heads.shortlist import Shortlist, ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.heads.tree import Tree, TreeHeadOptions
 from longtail.nn.network import Network
+from longtail.nn.prediction import top_k_of
 from longtail.nn.rows import RowTable
 from longtail.nn.training.options import TrainingOptions
 from longtail.nn.training.trainer import Trainer
+from longtail.run.local import LocalEngine
 from longtail.run.run import Run
 from longtail.run.stages import FolderStages
 from longtail.sparse import sp
 from longtail.text.tokens import TokenRows
 from longtail.types import LabelMatrix
 
+ALONE = LocalEngine(1)
+"""One thread: processes that train together would wait for each other's."""
 WIDTH, N_WORDS, N_LABELS, N_TEXTS, LONGEST = 8, 40, 11, 30, 13
 
 
@@ -77,8 +87,8 @@ class Bag(Mean):
         return self.dropout(self.words.sums(ids, real) / real.sum(1, keepdim=True).clamp(min=1))
 
 
-def a_head(kind: str, storage: str = "float32", **options: Any) -> Head:
-    table = LabelTableOptions(chunk=4, storage=storage)
+def a_head(kind: str, storage: str = "float32", passes: Literal[1, 2] = 2, **options: Any) -> Head:
+    table = LabelTableOptions(chunk=4, storage=storage, passes=passes)
     if kind == "dense":
         return Dense(WIDTH, N_LABELS, table, **options)
     if kind == "adaptive":
@@ -147,7 +157,7 @@ def train(
     if recalled:
         clusters = np.random.default_rng(1).permuted(np.tile(np.arange(4), (n_texts, 1)), axis=1)[:, :2]
         tokens = replace(tokens, clusters=clusters.astype(np.int32), log_scores=np.zeros((n_texts, 2), np.float32))
-    trainer = Trainer(network, options(**more), 3, run or Run())
+    trainer = Trainer(network, options(**more), 3, run or Run(ALONE))
     trainer.fit(tokens, places(labels, network.head), 0, LONGEST, validate)
     return trainer
 
@@ -179,23 +189,66 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "adaptive, cut": ({"kind": "adaptive"}, {"micro_batch": 1}),
     "fewer texts than a batch": ({}, {"n_texts": 5}),
     "averages": ({}, {"averaging": {"kind": "ema", "every": 2}}),
+    "dense, one pass": ({"passes": 1}, {}),
+    "shortlist, one pass": ({"kind": "shortlist", "passes": 1}, {}),
 }
 """How networks are made, and how trained."""
 
 
+STOPPED = {"averaging": {"kind": "ema"}}
+"""How networks are trained that are stopped on the way."""
 RESUMED = "stopped and resumed"
-"""One more case: the first one, in two goes."""
+"""One more case: in two goes, by as many processes."""
+GONE_ON_WITH = "stopped by others and gone on with"
+"""One more case: in two goes, by other processes."""
+PREDICTING: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "dense, softmax": {"loss": "softmax"},
+    "shortlist": {"kind": "shortlist"},
+}
+"""Networks that predict while they are trained."""
+
+
+def begin(folder: Path) -> None:
+    """Train six steps of ten."""
+    run = Run(ALONE, stages=FolderStages.open(folder, {}, resume=False))
+    train(a_network(), run, epochs_left_out=4 * 7 / N_TEXTS, **STOPPED)
+
+
+def go_on(folder: Path) -> tuple[Network, Trainer]:
+    """Train the other four."""
+    network = a_network()
+    run = Run(ALONE, stages=FolderStages.open(folder, {}, resume=True))
+    return network, train(network, run, **STOPPED)
+
+
+def lists_in_training(network: Network) -> dict[str, NDArray[Any]]:
+    """Return what a network predicts for its texts in the midst of its training: labels and scores."""
+    tokens, _ = texts()
+    kept: dict[str, NDArray[Any]] = {}
+
+    def validate() -> float:
+        best = top_k_of(network, tokens, 5)
+        kept.update(labels=best.labels, scores=best.scores)
+        return 0.5
+
+    train(network, validate=validate, validations=1)
+    return kept
 
 
 def main(folder: Path) -> None:
-    for case, (shape, training) in CASES.items():
-        network = a_network(**shape)
-        _keep(folder, case, network, train(network, **training))
-    run = Run(stages=FolderStages.open(folder / "work", {}, resume=False))
-    train(a_network(), run, epochs_left_out=6 * 7 / N_TEXTS)  # six steps of ten are left out
-    torch.distributed.barrier()  # until the main process has written them
-    network = a_network()
-    _keep(folder, RESUMED, network, train(network, run))
+    rank, n_ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    with shards_of(rank, n_ranks):
+        for case, (shape, training) in CASES.items():
+            network = a_network(**shape)
+            _keep(folder, case, network, train(network, **training))
+        for case, shape in PREDICTING.items():
+            np.savez(folder / f"{case}-lists-{rank}.npz", **lists_in_training(a_network(**shape)))
+        for name in ("work", "stopped"):
+            begin(folder / name)
+            torch.distributed.barrier()  # until the main process has written it
+        _keep(folder, RESUMED, *go_on(folder / "work"))
+        _keep(folder, GONE_ON_WITH, *go_on(folder / "begun"))
 
 
 def _keep(folder: Path, case: str, network: Network, trainer: Trainer) -> None:

@@ -30,7 +30,7 @@ def a_batch(seed: int, n_texts: int, n_rows: int, width: int) -> tuple[Tensor, T
 
 def table_of(n_rows: int, width: int, seed: int = 0, **more: Any) -> LabelTable:
     torch.manual_seed(seed)
-    names = {"chunk", "optimizer", "momentum", "storage"}
+    names = {"chunk", "optimizer", "momentum", "storage", "passes"}
     options = LabelTableOptions(**{name: value for name, value in more.items() if name in names})
     made = LabelTable(n_rows, width, options, **{name: value for name, value in more.items() if name not in names})
     if made.bias is not None:
@@ -227,3 +227,40 @@ def test_squared_hinge_has_the_gradient_of_its_finite_differences() -> None:  # 
         nudge[column] = 1e-2
         ahead, behind = (table.gradient(Work(vectors + sign * nudge, targets, 4.0), True)[1] for sign in (1, -1))
         assert torch.allclose((ahead - behind).double() / 2e-2, gradient[:, column].double(), atol=0.1)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "softmax"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_one_pass_gives_the_rows_of_two(optimizer: str, loss: Loss) -> None:
+    one, two = (table_of(11, 4, chunk=3, loss=loss, optimizer=optimizer, passes=passes) for passes in (1, 2))
+    for step in range(4):
+        vectors, targets = a_batch(step, 5, 11, 4)
+        gradients = []
+        for table in (one, two):
+            sums = table.log_sums(vectors, targets) if loss == "softmax" else None
+            work = Work(vectors, targets, 5.0, sums=sums)
+            table.begin_step(0.1, 0.01)
+            gradients.append(table.gradient(work, show=False)[0])
+            before = table.weight.clone()
+            table.update([work], 0.1, 0.01)
+            assert torch.equal(table.weight, before) == (table is one)  # it was updated already
+        assert torch.equal(*gradients)
+    assert torch.equal(one.weight, two.weight)
+    assert torch.equal(one.bias, two.bias)
+    assert one.n_updates == two.n_updates == 4
+
+
+def test_one_pass_leaves_rows_alone_where_nothing_is_learned() -> None:
+    table = table_of(6, 3, passes=1)
+    before = table.weight.clone()
+    table.begin_step(0.1)
+    with torch.no_grad():  # a loss that is only looked at
+        table.gradient(Work(*a_batch(0, 4, 6, 3), 4.0), show=True)
+    assert torch.equal(table.weight, before)
+
+
+def test_without_momentum_no_state_is_kept() -> None:
+    table = table_of(6, 3, optimizer="sgd", momentum=0.0)
+    table.update([Work(*a_batch(0, 4, 6, 3), 4.0)], 0.1)
+    assert table.moments == {}
+    assert table.moment_bytes == 0

@@ -221,6 +221,7 @@ class LabelTableKeywords(TypedDict, total=False):
     prior: bool
     reduction: Literal["sum", "mean"]
     chunk: int
+    passes: Literal[1, 2]
 
 class LabelwiseKeywords(TypedDict, total=False):
     widths: Sequence[int]

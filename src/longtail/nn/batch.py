@@ -11,6 +11,7 @@ The ids of targets are also kept on the host, so that computing shapes and split
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,6 +70,20 @@ class Targets:
     ) -> Targets:
         """Return targets on the host, from pairs that are sorted by label."""
         return cls(torch.from_numpy(rows), torch.from_numpy(labels), rows, labels, texts, values)
+
+    @classmethod
+    def joined(cls, micro_batches: Sequence[Targets]) -> Targets:
+        """Return the targets of micro-batches as those of one batch."""
+        starts = np.cumsum([0, *(targets.n_texts for targets in micro_batches)])
+        rows = np.concatenate([one.host_rows + start for one, start in zip(micro_batches, starts, strict=False)])
+        labels = np.concatenate([targets.host_labels for targets in micro_batches])
+        order = np.argsort(labels, kind="stable")
+        rows, labels, device = rows[order], labels[order], micro_batches[0].rows.device
+        texts = np.concatenate([targets.texts for targets in micro_batches])
+        whole = cls.of_pairs(rows, labels, texts)
+        values = [targets.values for targets in micro_batches if targets.values is not None]
+        joined = torch.cat(values)[torch.from_numpy(order).to(device)] if values else None
+        return replace(whole.to(device), values=joined)
 
     @property
     def n_texts(self) -> int:

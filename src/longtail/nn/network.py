@@ -83,6 +83,10 @@ class Network(nn.Module):
         """Return the tables that update themselves, by name."""
         return {**self.encoder.tables(), **self.head.tables()}
 
+    def begin_step(self, step: Step) -> None:
+        """Say that the next batch is a whole step."""
+        self.head.begin_step(step)
+
     def step(self, step: Step) -> None:
         """Update the tables."""
         self.encoder.step(step)
@@ -92,6 +96,11 @@ class Network(nn.Module):
         """Drop the gradients of tables since the last step."""
         self.encoder.forget()
         self.head.forget()
+
+    def sharded(self) -> dict[str, LabelTable]:
+        """Return the label tables of which this process holds some rows only, by attribute of the head."""
+        tables = self.head.tables().items()
+        return {name: table for name, table in tables if isinstance(table, LabelTable) and table.is_sharded}
 
     def trained(self) -> dict[str, Tensor]:
         """Return the weights that training changes, those of tables included."""

@@ -19,8 +19,9 @@ from longtail.labels.recall import Recall, Recalled
 from longtail.labels.tree import TreeOptions, even_index
 from longtail.linear.recall import LinearRecall, LinearRecallOptions
 from longtail.nn.encoders.base import ENCODERS, EncoderOptions, gives_vectors
+from longtail.nn.heads.chunk_loss import Loss
 from longtail.nn.heads.dense import Dense
-from longtail.nn.heads.table import LabelTableOptions, Loss
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import Advice, estimate_network, text_width
 from longtail.nn.tagger import MakeHead, NetworkPlan, Tagger
 from longtail.nn.training.options import TrainingOptions

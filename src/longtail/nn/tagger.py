@@ -26,6 +26,7 @@ from longtail.metrics import MetricOptions, evaluate
 from longtail.neighbours.scope import Scope
 from longtail.nn.encoders.base import ENCODERS, Encoder, EncoderOptions, encoder_class
 from longtail.nn.heads.base import Head, NoHead, positions
+from longtail.nn.heads.shards import shards_of
 from longtail.nn.network import Network, device_of
 from longtail.nn.precision import resolve_precision
 from longtail.nn.prediction import top_k_and_vectors_of, top_k_of, vectors_of
@@ -37,7 +38,7 @@ from longtail.nn.turns import in_turn
 from longtail.old_options import current_options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.log import LOG
-from longtail.run.processes import is_main_process
+from longtail.run.processes import is_main_process, n_processes, process_number
 from longtail.run.run import Precision, Run
 from longtail.text.readings import TextReadings
 from longtail.text.tokens import Tokeniser, TokenRows
@@ -100,7 +101,8 @@ class Tagger:
                 encoder = encoder_class(plan.encoder).create(plan.encoder, texts, plan.seed, run)
                 if start is not None:
                     encoder.load_state_dict(start.network.encoder.state_dict())
-                network = make_network(encoder, make_head(encoder.width), plan.dropout)
+                with shards_of(process_number(), n_processes()):
+                    network = make_network(encoder, make_head(encoder.width), plan.dropout)
             tokens = texts.tokens(encoder.tokeniser, plan.encoder.tokens, run, stage="tokens")
             tokens = tokens if scope is None else _with_scope(encoder, tokens, scope)
             tokens = _with_clusters(tokens, recalled)

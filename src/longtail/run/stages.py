@@ -45,6 +45,16 @@ class Stages(Protocol):
     def get(self, name: str) -> Folder | None:
         """Return the last state that was put, or None."""
 
+    def put_part(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """Keep what this process alone has of a state, if several train together; `name` must say which part it is."""
+
+    def drop_parts(self, name: str, but: str) -> None:
+        """Forget the parts whose names are `name`, a hyphen and more, but those that begin with `but`."""
+
+    @property
+    def shared_folder(self) -> Path | None:
+        """Return the folder that all processes of a training see; None if nothing is kept."""
+
     def within(self, prefix: str) -> Stages:
         """Return the same place, with names that begin with `prefix`."""
 
@@ -66,6 +76,17 @@ class NoStages:
         """Do nothing."""
 
     def get(self, name: str) -> Folder | None:
+        """Return None."""
+        return None
+
+    def put_part(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """Do nothing."""
+
+    def drop_parts(self, name: str, but: str) -> None:
+        """Do nothing."""
+
+    @property
+    def shared_folder(self) -> Path | None:
         """Return None."""
         return None
 
@@ -146,6 +167,21 @@ class FolderStages:
         except ModelFormatError:
             return None
 
+    def put_part(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """Write what this process alone has of a state."""
+        FolderStages.put(self, name, write)
+
+    def drop_parts(self, name: str, but: str) -> None:
+        """Remove older parts."""
+        for part in self.folder.glob(f"{self.prefix}{name}-*"):
+            if part.is_dir() and not part.name.startswith(f"{self.prefix}{but}"):
+                remove(part)
+
+    @property
+    def shared_folder(self) -> Path | None:
+        """Return the work folder."""
+        return self.folder
+
     def within(self, prefix: str) -> FolderStages:
         """Return stages of the same folder whose names begin with `prefix`."""
         return type(self)(self.folder, f"{self.prefix}{prefix}-")
@@ -157,7 +193,7 @@ class FolderStages:
 
 
 class FollowedStages(FolderStages):
-    """The work folder of the main process as the others use it: stages are built again, nothing is written."""
+    """The work folder of the main process as the others use it: stages are built again, only own parts are written."""
 
     def keep(
         self, name: str, build: Callable[[], T], write: Callable[[FolderWriter, T], None], read: Callable[[Folder], T]
@@ -166,6 +202,9 @@ class FollowedStages(FolderStages):
         return build(), True
 
     def put(self, name: str, write: Callable[[FolderWriter], None]) -> None:
+        """Leave that to the main process."""
+
+    def drop_parts(self, name: str, but: str) -> None:
         """Leave that to the main process."""
 
     def close(self) -> None:

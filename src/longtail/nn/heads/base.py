@@ -136,6 +136,9 @@ class Head(nn.Module):
     def init_from_labels(self, places: LabelMatrix) -> None:
         """Set initial weights from the labels of the training texts, as places; called before the first step."""
 
+    def begin_step(self, step: Step) -> None:
+        """Say that the next loss is that of a whole step, which ends with this `step`; tables may be updated by it."""
+
     def step(self, step: Step) -> None:
         """Update what this head trains itself with all that `loss` was given since the last step."""
 

@@ -144,6 +144,10 @@ def best_candidates(
     The log score of a row is log σ of its own logit plus that of its cluster, which is `above` (B, n).
     """
     best_scores, places = [], []
+    if table.is_sharded:
+        clusters = clusters - table.rows.start // table.group
+        inside = (clusters >= 0) & (clusters < len(table.rows) // table.group)
+        clusters, above = clusters.where(inside, 0), above.masked_fill(~inside, -torch.inf)
     for part in _slices(table, clusters):
         rows, offsets = _rows(table, clusters[part], torch.float32)
         logits = (rows @ vectors[part, :, None].float()).squeeze(2)
@@ -152,7 +156,8 @@ def best_candidates(
         best, at = scores.topk(min(k, scores.shape[1]))
         best_scores.append(best)
         places.append(clusters[part].gather(1, at // table.group) * table.group + at % table.group)
-    return torch.cat(best_scores), torch.cat(places)
+    of_all = table.of_all_processes
+    return of_all(torch.cat(best_scores)), of_all(torch.cat(places) + table.rows.start)
 
 
 class Fetched:

@@ -8,14 +8,18 @@ saves nothing there.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from longtail.nn.batch import Targets
 from longtail.nn.heads.base import HEADS, Head, HeadInputs, LabelSpace, Step, with_gradients, working_dtype
-from longtail.nn.heads.table import LabelTable, LabelTableOptions, Loss, Work
+from longtail.nn.heads.chunk_loss import Loss
+from longtail.nn.heads.row_work import Work
+from longtail.nn.heads.table import LabelTable, LabelTableOptions
 from longtail.types import LabelMatrix
 
 _BLOCK = 64
@@ -36,6 +40,8 @@ class Dense(Head):
     options_class = DenseHeadOptions
 
     reads_votes = True
+    shards: ClassVar[bool] = True
+    """Whether each of several processes that train it holds some of the labels only."""
     has_logits = True
 
     def __init__(
@@ -47,7 +53,7 @@ class Dense(Head):
     ) -> None:
         super().__init__()
         self.n_labels = n_labels
-        self.table = LabelTable(n_labels, width, options or LabelTableOptions(), loss)
+        self.table = LabelTable(n_labels, width, options or LabelTableOptions(), loss, sharded=self.shards)
         self.works: list[Work] = []
 
     @classmethod
@@ -65,18 +71,23 @@ class Dense(Head):
         share = share / self.n_labels if self.table.options.reduction == "mean" else share
         plain = vectors.detach().to(working_dtype(vectors))
         with torch.autocast(vectors.device.type, enabled=False):
-            sums = self.table.log_sums(plain, targets) if self.table.loss_kind == "softmax" else None
-            allowed = self.allowed(inputs, targets)
-            work = Work(plain, targets, len(vectors) / share, allowed=allowed, sums=sums, votes=inputs.votes)
+            allowed, n_step = self.allowed(inputs, targets), len(vectors) / share
+            work = self.table.of_all_texts(Work(plain, targets, n_step, allowed=allowed, votes=inputs.votes))
+            if self.table.loss_kind == "softmax":
+                work = replace(work, sums=self.table.log_sums(work.vectors, work.targets))
             gradient, value = self.table.gradient(work, show)
         if torch.is_grad_enabled():
             self.works.append(work)
         shown = torch.zeros((), device=vectors.device) if value is None else value.mean() * share
-        return with_gradients(shown, [vectors], [gradient / work.n_step])
+        return with_gradients(shown, [vectors], [gradient / n_step])
 
     def allowed(self, inputs: HeadInputs, targets: Targets) -> Tensor | None:
         """Return which labels take part in the loss of each text, (B, n_labels); None if all do."""
         return None
+
+    def begin_step(self, step: Step) -> None:
+        """Let the table learn from the next loss, if its options say so."""
+        self.table.begin_step(step.rates["head"], step.decay, step.epsilon)
 
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""
@@ -105,7 +116,7 @@ class Dense(Head):
             return hinge_score(logits)
         with torch.autocast(vectors.device.type, enabled=False):
             sums = [chunk.logsumexp(1) for _, chunk in self.table.logits(vectors)]
-        return (logits - torch.stack(sums).logsumexp(0)[:, None]).exp()
+        return (logits - self.table.log_sum_of_all(torch.stack(sums))[:, None]).exp()
 
     def tables(self) -> dict[str, LabelTable]:
         """Return the tables that train themselves, by attribute."""
@@ -131,9 +142,13 @@ def best_of(table: LabelTable, vectors: Tensor, k: int, votes: Targets | None = 
                 rows = rows.gather(1, chosen)
     if best is None or rows is None:
         raise ValueError("a table must have rows")
+    if table.is_sharded:  # as many of each process
+        missing = (0, k - rows.shape[1])
+        best = table.of_all_processes(F.pad(best, missing, value=-torch.inf))
+        rows = table.of_all_processes(F.pad(rows, missing, value=-1))
     rows, by_row = rows.sort(dim=1)
     best, by_score = best.gather(1, by_row).sort(dim=1, descending=True, stable=True)
-    return best, rows.gather(1, by_score)
+    return best[:, :k], rows.gather(1, by_score)[:, :k]
 
 
 def _top(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:

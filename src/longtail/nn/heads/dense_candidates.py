@@ -27,8 +27,9 @@ from longtail.kernels.reference.beam import HAIR
 from longtail.labels.index import LabelIndex
 from longtail.nn.batch import Targets, on_device
 from longtail.nn.heads.base import HEADS, HeadInputs, LabelSpace, as_scores, best_first, required
+from longtail.nn.heads.chunk_loss import Loss
 from longtail.nn.heads.dense import Dense, DenseHeadOptions
-from longtail.nn.heads.table import LabelTableOptions, Loss
+from longtail.nn.heads.table import LabelTableOptions
 from longtail.types import LabelMatrix
 
 _POWER = 3
@@ -39,6 +40,7 @@ _POWER = 3
 class DenseCandidates(Dense):
     """One row of weights per label; each text is scored with the labels of some clusters."""
 
+    shards = False
     has_logits = False  # scores are those of clusters and labels together
     cluster_of: Tensor  # (n_labels,) int64
 

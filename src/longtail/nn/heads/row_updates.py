@@ -42,9 +42,11 @@ def row_update(optimizer: str, compiled: bool) -> Callable[..., None]:
 
 
 def _sgd(weight: Tensor, moments: list[Tensor], gradient: Tensor, scale: float, step: Tensor, momentum: float) -> None:
-    direction = moments[0].float() * momentum + gradient.float() * scale
+    direction = gradient.float() * scale
+    if moments:
+        direction = moments[0].float() * momentum + direction
+        _store(moments[0], direction, step[4], 0)
     value = weight.float() * (1 - step[0] * step[1]) - step[0] * direction
-    _store(moments[0], direction, step[4], 0)
     _store(weight, value, step[4], 16)
 
 

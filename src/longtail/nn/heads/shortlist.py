@@ -42,7 +42,8 @@ from longtail.nn.heads.candidates import (
     choose,
     gathered_gradient,
 )
-from longtail.nn.heads.table import LabelTable, LabelTableOptions, RowWork, Work
+from longtail.nn.heads.row_work import RowWork, Work
+from longtail.nn.heads.table import LabelTable, LabelTableOptions
 from longtail.options import Ablation, Options
 from longtail.types import LabelMatrix
 
@@ -100,7 +101,9 @@ class Shortlist(Head):
         self.bottleneck = nn.Linear(width, inner)
         self.recall = LabelTable(self.n_clusters, width, table)
         real, bound = self.order >= 0, (6 / (self.n_labels + inner)) ** 0.5  # Xavier's
-        self.rank = LabelTable(len(real), inner, table, bias=table.prior, group=self.size, real=real, bound=bound)
+        self.rank = LabelTable(
+            len(real), inner, table, bias=table.prior, group=self.size, real=real, bound=bound, sharded=True
+        )
         self.register_buffer("sizes", torch.from_numpy((slots >= 0).sum(1)), persistent=False)
         self.register_buffer("labels", torch.from_numpy(self.order), persistent=False)
         self.works: dict[str, list[RowWork]]
@@ -155,6 +158,11 @@ class Shortlist(Head):
             return
         cluster_of = np.arange(len(self.order)) // self.size
         self.recall.init_from_labels(places.renumber(cluster_of, self.n_clusters).texts_per_label(), places.n_texts)
+
+    def begin_step(self, step: Step) -> None:
+        """Let the tables learn from the next loss, if their options say so."""
+        for table in self.tables().values():
+            table.begin_step(step.rates["head"], step.decay, step.epsilon)
 
     def step(self, step: Step) -> None:
         """Update the tables with all that `loss` was given since the last step."""
@@ -243,6 +251,7 @@ class Shortlist(Head):
                 work = Gathered(plain, chosen.clusters, signal, n_step, Fetched(chosen.clusters))
             else:
                 work = Work(plain, targets, n_step, weights, chosen.allowed(self.n_clusters))
+                work = self.rank.of_all_texts(work)
                 gradient, value = self.rank.gradient(work, show)
         self._keep("rank", work)
         return _loss(inner, gradient, value, scale, n_step)
@@ -258,6 +267,8 @@ class Shortlist(Head):
         return torch.full((len(chosen.clusters), 1), value, device=chosen.clusters.device)
 
     def _gathers(self, device: torch.device) -> bool:
+        if self.rank.is_sharded:  # the candidates of a text are in several processes
+            return False
         if self.options.compute != "auto":
             return self.options.compute == "gather"
         return device.type == "cpu" and _FEW * self.n_ranked < self.n_clusters

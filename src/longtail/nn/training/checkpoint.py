@@ -2,22 +2,29 @@
 
 Weights, optimiser state, averages, the best weights so far, and counters. Random numbers of a step depend on seed and
 step, so no state of a random generator is kept.
+
+Of several processes, the main one writes what all have, and each writes the rows of label tables that it alone has:
+
+    training            what all have, written last       training-STEP-RANK   rows of one process, and where they begin
+
+Any number of processes can go on from it: each reads the rows that it holds, from one part or from several.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from longtail.nn.heads.table import LabelTable
 from longtail.nn.network import Network, device_of
 from longtail.nn.state import to_arrays, to_tensors
 from longtail.nn.training.averaging import Averager
-from longtail.persist import FolderWriter
+from longtail.persist import Folder, FolderWriter
 from longtail.run.stages import Stages
 
 _STAGE = "training"
@@ -53,51 +60,121 @@ class Kept:
     """Of gradients, for clipping; `load` writes into it."""
 
 
-def save(stages: Stages, kept: Kept) -> None:
-    """Write a checkpoint; the one before is kept until this one is complete."""
+def save(stages: Stages, kept: Kept, n_parts: int = 0) -> None:
+    """Write a checkpoint; the one before is kept until this one is complete.
+
+    `n_parts` processes have written what they alone have (`save_part`); it is left out here.
+    """
+    alone = kept.network.sharded()
 
     def write(writer: FolderWriter) -> None:
-        writer.arrays("weights", to_arrays(kept.network.trained()))
-        writer.arrays("optimizer", to_arrays(_state_of(kept.optimizer) if kept.optimizer else {}))
-        for name, table in kept.network.tables().items():
-            writer.arrays(f"table-{name}", to_arrays(table.state()))
-        writer.arrays("norms", to_arrays({"recent": kept.recent_norms}))
-        writer.arrays("average", to_arrays(kept.averager.average))
-        writer.arrays("best", to_arrays(kept.best_weights or {}))
+        for kind, tensors in _tensors(kept).items():
+            writer.arrays(kind, to_arrays({n: t for n, t in tensors.items() if table_of(alone, kind, n) is None}))
         best = kept.at.best if math.isfinite(kept.at.best) else None
         writer.manifest |= {
             "at": {**vars(kept.at), "best": best},
             "n_averaged": kept.averager.n,
             "scaler": kept.scaler.state_dict() if kept.scaler is not None else None,
+            "n_parts": n_parts,
         }
 
     stages.put(_STAGE, write)
+    stages.drop_parts(_STAGE, but=f"{_STAGE}-{kept.at.step}-")
+
+
+def save_part(stages: Stages, kept: Kept, rank: int) -> None:
+    """Write the rows of label tables that this process alone has."""
+    alone = kept.network.sharded()
+
+    def write(writer: FolderWriter) -> None:
+        for kind, tensors in _tensors(kept).items():
+            writer.arrays(kind, to_arrays({n: t for n, t in tensors.items() if table_of(alone, kind, n) is not None}))
+        writer.manifest["starts"] = {name: table.rows.start for name, table in alone.items()}
+
+    stages.put_part(f"{_STAGE}-{kept.at.step}-{rank}", write)
 
 
 def load(stages: Stages, kept: Kept) -> tuple[Progressed, dict[str, Tensor] | None] | None:
-    """Load the last checkpoint into network, optimiser and averager.
+    """Load the last checkpoint into network, optimiser and averager, whichever processes wrote it.
 
     Return how far training was and the best weights so far, or None if there is no checkpoint.
     """
     folder = stages.get(_STAGE)
     if folder is None:
         return None
-    device = device_of(kept.network)
-    tensors = {name: to_tensors(folder.arrays(name)) for name in ("weights", "optimizer", "average", "best")}
-    copy_into(tensors["weights"], kept.network.trained())
+    device, at = device_of(kept.network), folder.manifest["at"]
+    parts = [stages.get(f"{_STAGE}-{at['step']}-{rank}") for rank in range(folder.manifest.get("n_parts", 0))]
+    if not all(parts):
+        return None  # damaged on disk
+    read = _Reader(folder, [part for part in parts if part is not None], kept.network)
+    copy_into(read.tensors("weights"), kept.network.trained())
     if kept.optimizer is not None:
-        _load_state(kept.optimizer, tensors["optimizer"])
+        _load_state(kept.optimizer, read.tensors("optimizer"))
     for name, table in kept.network.tables().items():
-        table.load_state(to_tensors(folder.arrays(f"table-{name}")))
-    kept.recent_norms.copy_(to_tensors(folder.arrays("norms"))["recent"])
+        table.load_state(read.tensors(f"table-{name}"))
+    kept.recent_norms.copy_(read.tensors("norms")["recent"])
     kept.averager.n = folder.manifest["n_averaged"]
-    kept.averager.average = {name: value.to(device, copy=True) for name, value in tensors["average"].items()}
+    kept.averager.average = {name: value.to(device, copy=True) for name, value in read.tensors("average").items()}
     if kept.scaler is not None and folder.manifest["scaler"]:
         kept.scaler.load_state_dict(folder.manifest["scaler"])
-    at = folder.manifest["at"]
     at["best"] = -math.inf if at["best"] is None else at["best"]
-    best = {name: value.to(device, copy=True) for name, value in tensors["best"].items()}
+    best = {name: value.to(device, copy=True) for name, value in read.tensors("best").items()}
     return Progressed(**at), best or None
+
+
+def _tensors(kept: Kept) -> dict[str, dict[str, Tensor]]:
+    """Return all tensors of a checkpoint, by kind and name."""
+    return {
+        "weights": dict(kept.network.trained()),
+        "optimizer": _state_of(kept.optimizer) if kept.optimizer else {},
+        **{f"table-{name}": table.state() for name, table in kept.network.tables().items()},
+        "norms": {"recent": kept.recent_norms},
+        "average": kept.averager.average,
+        "best": kept.best_weights or {},
+    }
+
+
+def table_of(tables: Mapping[str, LabelTable], kind: str, name: str) -> str | None:
+    """Return the name of the table that a tensor of a checkpoint has a row of each label of; None for others."""
+    for key in tables:
+        if kind == f"table-{key}" and name != "n_updates":
+            return key
+        if kind in ("weights", "average", "best") and name.startswith(f"head.{key}."):
+            return key
+    return None
+
+
+class _Reader:
+    """Reads the tensors of a checkpoint, with those rows of label tables that this process holds."""
+
+    def __init__(self, folder: Folder, parts: Sequence[Folder], network: Network) -> None:
+        self.folder, self.parts = folder, parts
+        tables = network.head.tables().items()
+        self.tables = {name: table for name, table in tables if isinstance(table, LabelTable)}
+
+    def tensors(self, kind: str) -> dict[str, Tensor]:
+        """Return the tensors of a kind by name; they stay on disk until they are used."""
+        found = {}
+        for name, tensor in to_tensors(self.folder.arrays(kind)).items():
+            key = table_of(self.tables, kind, name)
+            found[name] = tensor if key is None else self._rows(key, [(0, tensor)])
+        pieces: dict[str, list[tuple[int, Tensor]]] = {}
+        for part in self.parts:
+            for name, tensor in to_tensors(part.arrays(kind)).items():
+                key = table_of(self.tables, kind, name)
+                pieces.setdefault(name, []).append((part.manifest["starts"][key], tensor))
+        for name, some in pieces.items():
+            found[name] = self._rows(table_of(self.tables, kind, name) or "", some)
+        return found
+
+    def _rows(self, key: str, pieces: Sequence[tuple[int, Tensor]]) -> Tensor:
+        """Return the rows that this process holds, from pieces that begin at certain rows."""
+        rows = self.tables[key].rows
+        chosen = [
+            piece[max(0, rows.start - start) : max(0, rows.stop - start)]
+            for start, piece in sorted(pieces, key=lambda item: item[0])
+        ]
+        return chosen[0] if len(chosen) == 1 else torch.cat(chosen)
 
 
 def copy_into(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:

@@ -14,7 +14,6 @@ device to learn how much there is. Tensors of different length are padded, sent 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -30,6 +29,21 @@ from longtail.nn.batch import Targets
 
 class Exchange:
     """Brings together what all processes of a training have. All of them must make the same calls."""
+
+    @property
+    def rank(self) -> int:
+        """Return the number of this process."""
+        return dist.get_rank()
+
+    @property
+    def n_ranks(self) -> int:
+        """Return the number of processes."""
+        return dist.get_world_size()
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of a tensor of the same shape in each process."""
+        dist.all_reduce(values)
+        return values
 
     def arrays(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Return the array of each process; all have the same length."""
@@ -60,7 +74,7 @@ class Exchange:
 
     def targets(self, micro_batches: Sequence[Targets]) -> list[Targets]:
         """Return the targets, or votes, of each process."""
-        mine = _joined(micro_batches)
+        mine = Targets.joined(micro_batches)
         sizes = [(int(n_texts), int(n)) for n_texts, n in self.arrays(np.array([mine.n_texts, len(mine.host_labels)]))]
         flat = np.concatenate([mine.texts, mine.host_rows, mine.host_labels])
         longest = max(n_texts + 2 * n for n_texts, n in sizes)
@@ -82,23 +96,14 @@ def of_main(value: float) -> float:
     return float(sent)
 
 
+def await_all() -> None:
+    """Wait until all processes are here."""
+    dist.barrier(group=_hosts())
+
+
 def same_everywhere(value: int) -> bool:
     """Return whether all processes have the same number."""
     return len({int(other[0]) for other in Exchange().arrays(np.array([value]))}) == 1
-
-
-def _joined(micro_batches: Sequence[Targets]) -> Targets:
-    """Return the targets of micro-batches as those of one batch."""
-    starts = np.cumsum([0, *(targets.n_texts for targets in micro_batches)])
-    rows = np.concatenate([one.host_rows + start for one, start in zip(micro_batches, starts, strict=False)])
-    labels = np.concatenate([targets.host_labels for targets in micro_batches])
-    order = np.argsort(labels, kind="stable")
-    rows, labels, device = rows[order], labels[order], micro_batches[0].rows.device
-    texts = np.concatenate([targets.texts for targets in micro_batches])
-    whole = Targets.of_pairs(rows, labels, texts)
-    values = [targets.values for targets in micro_batches if targets.values is not None]
-    joined = torch.cat(values)[torch.from_numpy(order).to(device)] if values else None
-    return replace(whole.to(device), values=joined)
 
 
 @cache

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from longtail.errors import ConfigError, LongtailError
 from longtail.nn.batch import Batch
 from longtail.nn.heads.base import Step
+from longtail.nn.heads.table import LabelTable
 from longtail.nn.network import Network
 from longtail.nn.training.averaging import Averager
 from longtail.nn.training.batches import BatchPlan, ahead
-from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save
+from longtail.nn.training.checkpoint import Kept, Progressed, copy_into, finite, load, save, save_part
 from longtail.nn.training.clipping import Clipper
 from longtail.nn.training.devices import (
     choose_device,
@@ -38,8 +41,9 @@ from longtail.nn.training.devices import (
 )
 from longtail.nn.training.graphs import Graphs
 from longtail.nn.training.options import TrainingOptions
-from longtail.nn.training.parallel import Exchange, of_main, same_everywhere
+from longtail.nn.training.parallel import Exchange, await_all, of_main, same_everywhere
 from longtail.nn.training.schedules import factor
+from longtail.nn.training.whole import put_together
 from longtail.nn.turns import in_turn
 from longtail.run.log import LOG
 from longtail.run.progress import SILENT
@@ -85,7 +89,11 @@ class Trainer:
         groups = network.groups(options.rates, options.decay)
         self.optimizer = torch.optim.AdamW(groups, eps=options.epsilon, fused=True) if groups else None
         self.model = network
+        self.sharded = network.sharded()
+        if self.sharded and self.n_ranks == 1:
+            raise ConfigError("some labels are in other processes, but this one trains alone; start them with torchrun")
         if groups:
+            _leave_to_processes(network, self.sharded)
             self.model, self.optimizer = self.accelerator.prepare(network, self.optimizer)
         self.graphs: Graphs | None = None
         if groups and self.compiled and self.device.type == "cuda" and self.n_ranks == 1:
@@ -153,7 +161,7 @@ class Trainer:
                 due = validate_every and ((step + 1) % validate_every == 0 or step + 1 == stop)
                 if due and self._validated(validate, writer):
                     break
-                if time.monotonic() - saved > options.checkpoint_s:
+                if self._is_due(time.monotonic() - saved > options.checkpoint_s):
                     self._save()
                     saved = time.monotonic()
         self._save()  # the run may be killed while later networks are trained
@@ -165,6 +173,9 @@ class Trainer:
             self.averager.put_in()
         if not finite(self.network):
             raise LongtailError(self._nan_message())
+        if self.sharded:
+            put_together(self.sharded, self.run.stages.shared_folder, Exchange())
+            self.network.cpu()  # all labels may be more than the GPU of one process holds
         self.network.eval()
         self.network.encode = self.graphs = None
         plain_layers(self.layers)
@@ -174,7 +185,7 @@ class Trainer:
         """Compute gradients in micro-batches, smaller ones if memory runs out; then update weights."""
         while True:
             try:
-                loss = self._gradients(step, batch, size, show)
+                loss = self._gradients(step, batch, size, factor_now, show)
                 break
             except torch.cuda.OutOfMemoryError as error:
                 if min(self.at.micro_batch, len(batch)) <= 1 or self.n_ranks > 1:
@@ -205,17 +216,19 @@ class Trainer:
         for table in self.network.tables().values():
             table.compiled = False
 
-    def _gradients(self, step: int, batch: Batch, size: int, show: bool) -> Tensor:
+    def _gradients(self, step: int, batch: Batch, size: int, factor_now: float, show: bool) -> Tensor:
         """Compute the gradients of this process's part of a batch of `size` texts; return the loss."""
         seed_step(self.seed, step, self.accelerator.process_index)
         total = torch.zeros((), device=self.device)
-        cuts = range(0, len(batch), self.at.micro_batch)
+        cuts = self._cuts(len(batch), size)
         if self.graphs is not None:
             self.graphs.active = len(cuts) == 1
-        for start in cuts:
-            part = batch if len(cuts) == 1 else batch.part(start, min(start + self.at.micro_batch, len(batch)))
+        if len(cuts) == 1:
+            self.network.begin_step(self._step_of(factor_now))
+        for start, stop in cuts:
+            part = batch if len(cuts) == 1 else batch.part(start, stop)
             share = len(part) * self.n_ranks / size
-            with _synced(self, start == cuts[-1]):
+            with _synced(self, stop == len(batch)):
                 with self.accelerator.autocast():  # a model that was not prepared has none of its own
                     loss = self.model(part.to(self.device), share, show)
                 if loss.requires_grad:
@@ -223,20 +236,35 @@ class Trainer:
             total += loss.detach()
         return total
 
+    def _cuts(self, n_texts: int, size: int) -> list[tuple[int, int]]:
+        """Return where the micro-batches of this process begin and end, as many as in the others.
+
+        `n_texts` of a batch of `size` are here. Of several processes, micro-batches may be larger by one text.
+        """
+        at_once = self.at.micro_batch
+        if self.n_ranks == 1:
+            return [(start, min(start + at_once, n_texts)) for start in range(0, n_texts, at_once)]
+        fewest, most = size // self.n_ranks, -(-size // self.n_ranks)
+        edges = np.linspace(0, n_texts, min(fewest, -(-most // at_once)) + 1).astype(int).tolist()
+        return list(pairwise(edges))
+
     def _update(self, step: int, factor_now: float) -> None:
         """Update weights; random numbers are the same in all processes."""
-        options = self.options
         seed_step(self.seed, step)
-        scaler = self.accelerator.scaler
-        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self._rates(factor_now), strict=True):
                 group["lr"] = rate
             self.clipper.clip(self.accelerator, self.network)
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
+        self.network.step(self._step_of(factor_now))
+
+    def _step_of(self, factor_now: float) -> Step:
+        """Return what parts that train themselves need to know of a step."""
+        options, scaler = self.options, self.accelerator.scaler
+        scale = scaler.get_scale() if scaler is not None and self.network.encoder.tables() else 1.0
         rates = {name: rate * factor_now for name, rate in options.rates.items()}
-        self.network.step(Step(rates, options.head_decay, options.decay, options.epsilon, scale))
+        return Step(rates, options.head_decay, options.decay, options.epsilon, scale)
 
     def _rates(self, factor_now: float) -> list[float]:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
@@ -272,7 +300,8 @@ class Trainer:
         """Validate with averaged weights; return whether to stop."""
         at, options = self.at, self.options
         with self.averager.swapped_in(), torch.compiler.set_stance("force_eager"):  # texts to predict have many shapes
-            score = validate() if validate and self.accelerator.is_main_process else 0.0
+            in_use = self.accelerator.is_main_process or self.sharded  # whose labels are in all processes
+            score = validate() if validate and in_use else 0.0
             score = of_main(score) if self.n_ranks > 1 else score
             if score > at.best:
                 at.best, at.best_step, at.stale = score, at.step, 0
@@ -294,11 +323,19 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint; the one before is kept until this one is complete."""
-        if self.accelerator.is_main_process and self.at.step > self.saved_step:
+        if (self.accelerator.is_main_process or self.sharded) and self.at.step > self.saved_step:
             if not finite(self.network):
                 raise LongtailError(self._nan_message())
-            save(self.run.stages, self._kept())
+            if self.sharded:
+                save_part(self.run.stages, self._kept(), self.accelerator.process_index)
+                await_all()
+            if self.accelerator.is_main_process:
+                save(self.run.stages, self._kept(), self.n_ranks if self.sharded else 0)
             self.saved_step = self.at.step
+
+    def _is_due(self, due: bool) -> bool:
+        """Return whether something is due, as the main process says, if others must know."""
+        return bool(of_main(due)) if self.sharded else due
 
     def _resume(self) -> None:
         """Continue from the last checkpoint, if there is one."""
@@ -331,6 +368,16 @@ def _synced(trainer: Trainer, last: bool) -> Any:
     from contextlib import nullcontext
 
     return nullcontext() if last else trainer.accelerator.no_sync(trainer.model)
+
+
+def _leave_to_processes(network: Network, tables: Mapping[str, LabelTable]) -> None:
+    """Keep the process group from giving all processes the rows of the main one."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    of_tables = {id(value) for table in tables.values() for value in (*table.parameters(), *table.buffers())}
+    named = [*network.named_parameters(), *network.named_buffers()]
+    names = [name for name, value in named if id(value) in of_tables]
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(network, names)
 
 
 def _tensorboard(folder: str | None) -> Any:
