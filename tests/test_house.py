@@ -48,6 +48,7 @@ LAYERS = [
     {"choice"},
     {"methods"},
     {
+        "batch_prediction",
         "compare",
         "distilling",
         "evaluation",
@@ -126,7 +127,7 @@ def is_method(file: Path) -> bool:
         "network",
         "registry",
     }
-    shared |= {"signature", "text_columns"}
+    shared |= {"batches", "signature", "text_columns"}
     return room_of(file) == "methods" and file.stem not in shared
 
 

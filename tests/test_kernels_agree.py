@@ -543,6 +543,27 @@ def test_every_kernel_is_compared_here() -> None:
     assert not missing
 
 
+# order
+
+
+@few
+@given(st.integers(0, 400), st.integers(1, 2**40), st.integers(0, 2**32), st.sampled_from(["drawn", "up", "down"]))
+def test_sort_first(n: int, n_values: int, seed: int, order: str) -> None:
+    keys = np.random.default_rng(seed).integers(n_values, size=n + 3)
+    keys = keys if order == "drawn" else np.sort(keys)[:: 1 if order == "up" else -1].copy()
+    assert_equal(run_both("order", "sort_first", {"keys": keys, "n_keys": n}, ("keys",)))
+
+
+@few
+@given(st.integers(1, 400), st.integers(1, 50), st.integers(0, 2**32), st.data())
+def test_kth_smallest(n: int, n_values: int, seed: int, data: st.DataObject) -> None:
+    values = np.random.default_rng(seed).integers(-n_values, n_values, size=n).astype(np.float32)
+    values[values == n_values - 1] = np.inf
+    found = run_both("order", "kth_smallest", {"values": values, "k": data.draw(st.integers(0, n - 1))}, ("values",))
+    assert_equal({"return": found["return"]})
+    assert_equal({"values": tuple(map(np.sort, found["values"]))})  # type: ignore[dict-item]
+
+
 # trees
 
 

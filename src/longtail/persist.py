@@ -209,6 +209,14 @@ def check_replaceable(path: str | Path, kind: str) -> None:
         raise LongtailError(f"cannot write {path}: {parent} is not a writable folder; choose another place")
 
 
+def revision_of(path: str | Path) -> str:
+    """Return a hash of the manifest of a folder, and with it of all its files; empty if there is none."""
+    try:
+        return hashlib.sha256((Path(path) / MANIFEST).read_bytes()).hexdigest()[:16]
+    except OSError:
+        return ""  # opening the folder says what is wrong
+
+
 def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
     await_replacement(link_target(path))
     if not (path / MANIFEST).is_file():

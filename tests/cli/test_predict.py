@@ -290,3 +290,25 @@ def test_label_sets_are_asked_for_by_flags(longtail: Run, calibrated: Path, mode
         "--min-recall needs a model with calibrated scores"
         in longtail("predict", model, *words, "--min-recall", 0.5).err
     )
+
+
+def test_a_folder_gets_one_file_per_block_and_is_completed_by_the_same_command(
+    longtail: Run, model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    rows = pd.DataFrame({"title": [words_of(row % 8) for row in range(30)], "id": range(30)})
+    rows[:20].to_parquet(tmp_path / "in" / "a.parquet")
+    rows[20:].to_csv(tmp_path / "in" / "b.csv", index=False)
+    out = tmp_path / "out.parquet"
+    command = ["predict", model, tmp_path / "in", "--out", f"{out}/", "--text-column", "title", "--keep", "title"]
+    command += ["--block-texts", 8, "-k", 1]
+    ran = longtail(*command)
+    assert ran.code == 0, ran.err
+    assert f"{out}: 4 files; 30 texts now, " in ran.err
+    assert pq.read_table(out)["label_ids"].to_pylist() == [[f"label{row % 8}"] for row in range(30)]
+    (out / "part-00001.parquet").unlink()
+    assert f"{out}: 4 files; 3 were there already; 8 texts now, " in longtail(*command).err
+    refused = longtail(*command, "--threshold", 0.5)
+    assert refused.code == 2
+    assert "begun with other options" in refused.err
+    assert "a folder of predictions is made from a file" in longtail("predict", model, "--out", f"{out}/").err

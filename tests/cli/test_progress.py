@@ -152,7 +152,7 @@ def test_a_step_that_takes_long_says_in_plain_lines_how_far_it_is() -> None:
             advance(150)
     assert written[0].startswith("train: ")
     assert written[0].endswith(" s so far")
-    assert re.fullmatch(r"label weights: 25%, 50 of 200 labels, loss 0.5, about \d+\.\d s left", written[-2])
+    assert re.fullmatch(r"label weights: 25%, 50 of 200 labels, [\d,]+/s, loss 0.5, about \d+\.\d s left", written[-2])
     assert re.fullmatch(r"label weights: 200 labels in \d+\.\d s", written[-1])
     n_written = len(written)
     with lines.step("short"):

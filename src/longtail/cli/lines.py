@@ -1,6 +1,6 @@
 """Progress as plain lines, for pipes and log files: a step that takes long says every few seconds how far it is.
 
-label weights: 12%, 1,234 of 10,000 labels, about 22.1 s left
+label weights: 12%, 1,234 of 10,000 labels, 396/s, about 22.1 s left
 label weights: 10,000 labels in 25.3 s
 """
 
@@ -52,7 +52,8 @@ class _Step:
         amount = f"{self.done:,} {self.unit}".rstrip()
         if self.done and self.total:
             left_s = self.took_s * max(self.total / self.done - 1, 0)
-            amount = f"{self.done / self.total:.0%}, {self.done:,} of {self.total:,} {self.unit}".rstrip()
+            rate = f", {self.done / self.took_s:,.0f}/s" if self.done >= self.took_s > 0 else ""
+            amount = f"{self.done / self.total:.0%}, {self.done:,} of {self.total:,} {self.unit}".rstrip() + rate
             so_far = f"about {in_seconds(left_s)} left"
         return f"{self.name}: " + ", ".join(filter(None, (amount if self.done else "", self.note, so_far)))
 

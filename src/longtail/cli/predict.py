@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from longtail.data.predicted import Write
     from longtail.methods.base import Method, Suggestion
+    from longtail.scores.call import Call
 
 STDIN = "-"
 BAR_WIDTH = 12
@@ -41,16 +43,29 @@ SHOWN_CHARACTERS = 300
 TextsFile = Annotated[
     str,
     typer.Argument(
-        metavar="TEXTS", help="A file with one text per line, or .jsonl, .csv, .tsv, .parquet; - is standard input."
+        metavar="TEXTS",
+        help="A file with one text per line, or .jsonl, .csv, .tsv, .parquet; - is standard input; a folder of files "
+        "where --out is a folder too.",
     ),
 ]
 GivenTexts = Annotated[list[str] | None, option("A text. May be repeated.", "TEXT", "--text", "-t")]
 K = Annotated[int, option("Labels per text.", "N", "-k", "--k")]
 PredictOut = Annotated[
-    Path | None,
-    option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
+    str | None,
+    option(
+        "A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions; or a folder (out.parquet/), which "
+        "gets one Parquet file per block of texts and is completed when the command is run again.",
+        "FILE|FOLDER/",
+        "--out",
+        "-o",
+    ),
 ]
-Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
+Keep = Annotated[
+    str | None, option("Fields to copy to the output, such as text,id; to a folder, all by default.", "NAMES")
+]
+BlockTexts = Annotated[
+    int | None, option("Texts per file where --out is a folder and TEXTS is Parquet; 50,000 by default.", "N")
+]
 
 
 @dataclass(frozen=True)
@@ -87,6 +102,12 @@ class SuggestionFlags:
         """Return the arguments of `Method.predict` by name."""
         lists = {"allow": self.allow or None, "deny": self.deny or None}
         return {**vars(self), **lists, "threshold": threshold_of(self.threshold)}
+
+    def call(self, k: int) -> Call:
+        """Return the same as one call."""
+        from longtail.scores.call import Call
+
+        return Call(k, **self.arguments())
 
 
 @dataclass(frozen=True)
@@ -130,12 +151,36 @@ def predict(
     k: K = 5,
     out: PredictOut = None,
     keep: Keep = None,
+    block_texts: BlockTexts = None,
 ) -> None:
     """Tag texts with a trained model."""
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
-    screen = flags.screen
     kept = [name.strip() for name in keep.split(",")] if keep else []
+    if out is not None and (out.endswith(("/", os.sep)) or Path(out).is_dir() or Path(texts.texts).is_dir()):
+        if text is not None or texts.texts == STDIN:
+            raise ConfigError(
+                "a folder of predictions is made from a file or a folder of texts; choose a file as `out`"
+            )
+        into = FolderOutput(Path(out), tuple(kept) if keep else None, block_texts)
+        into.write(model, texts, suggested.call(k), flags)
+    else:
+        _predict_at_once(model, texts, suggested, flags, text, k=k, out=None if out is None else Path(out), kept=kept)
+
+
+def _predict_at_once(
+    model: PrecisionFlags,
+    texts: TextFlags,
+    suggested: SuggestionFlags,
+    flags: RunFlags,
+    text: list[str] | None,
+    *,
+    k: int,
+    out: Path | None,
+    kept: list[str],
+) -> None:
+    """Write suggestions to a file or to standard output, from the first text to the last."""
+    screen = flags.screen
     is_replaced = _check_out(out, kept, None if text else texts.texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
@@ -168,6 +213,30 @@ def predict(
             advance(len(batch))
     if out is not None:
         screen.note(f"{out}: written" + (", an older file was replaced" if is_replaced else ""))
+
+
+@dataclass(frozen=True)
+class FolderOutput:
+    """A folder of Parquet files that is completed when the command is run again."""
+
+    folder: Path
+    keep: tuple[str, ...] | None
+    block_texts: int | None
+
+    def write(self, model: PrecisionFlags, texts: TextFlags, call: Call, flags: RunFlags) -> None:
+        """Tag all texts of a file or a folder into it, and say how fast that was."""
+        from longtail.batch_prediction import BLOCK_TEXTS, FileOptions, predict_files
+        from longtail.data.texts import read_texts
+
+        screen, start = flags.screen, time.perf_counter()
+        model.open(screen.progress, model.precision)  # faults of the model and --verify
+        reading = read_options(read_texts, {"text_column": texts.text_column}, texts.read)
+        options = FileOptions(call, self.keep, texts.format, reading, cast(Any, model.precision))
+        block_texts = BLOCK_TEXTS if self.block_texts is None else self.block_texts
+        done = predict_files(model.model, texts.texts, self.folder, options, block_texts=block_texts, run=flags.run)
+        rate = done.n_texts / max(time.perf_counter() - start, 1e-9)
+        before = f"; {done.n_parts_before:,} were there already" if done.n_parts_before else ""
+        screen.note(f"{self.folder}: {done.n_parts:,} files{before}; {done.n_texts:,} texts now, {rate:,.0f}/s")
 
 
 def _check_out(out: Path | None, kept: Sequence[str], texts: str | None) -> bool:

@@ -18,6 +18,9 @@ from longtail.cli.terminal import console as safe_console
 from longtail.run.compiling import on_compile
 from longtail.run.progress import COMPILING, Advance
 
+SPEED_PERIOD_S = 300.0
+"""Speeds are means over so long: some work is reported once a minute."""
+
 
 class _Amount(ProgressColumn):
     """The column with amount done, total and speed."""
@@ -48,6 +51,7 @@ class Bars:
             _Amount(),
             TimeRemainingColumn(),
             console=console or safe_console(stderr=True),
+            speed_estimate_period=SPEED_PERIOD_S,
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # results in a pipe are none of the bars' business
         )

@@ -33,13 +33,13 @@ from longtail.data.vocabulary import Vocabulary
 from longtail.errors import ConfigError, DataError
 from longtail.labels.model_labels import ModelLabels, labels_of_model, with_seen_labels
 from longtail.methods.added_labels import AddedLabels
+from longtail.methods.batches import BatchPrediction
 from longtail.methods.calibrated import Calibrated
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
 from longtail.methods.explaining import Explaining
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
-from longtail.methods.text_columns import TextColumns
 from longtail.old_options import current_options
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter, write_folder
@@ -77,7 +77,7 @@ class MethodOptions(Options):
     trained without a twentieth of the texts (at most 2,000), which show how often their scores are right."""
 
 
-class Method(Calibrated, AddedLabels, TextColumns, Estimator, Explaining, ABC):
+class Method(Calibrated, AddedLabels, BatchPrediction, Estimator, Explaining, ABC):
     """A trainable tagger.
 
     For example:

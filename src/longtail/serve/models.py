@@ -7,7 +7,6 @@ models.reload("books")               opens the folder again if it was replaced; 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from longtail.errors import ConfigError, did_you_mean
 from longtail.labels.search import LabelSearch
 from longtail.methods import load_model
 from longtail.methods.base import Method
-from longtail.persist import MANIFEST
+from longtail.persist import revision_of
 from longtail.run.run import Run
 from longtail.serve.answers import LabelJson
 from longtail.serve.problems import Problem
@@ -56,9 +55,9 @@ class ServedModel:
     def open(cls, name: str, path: str | Path, run: Run) -> Self:
         """Open the model in a folder, and tag a few words with it."""
         while True:
-            revision = _revision(path)
+            revision = revision_of(path)
             method = load_model(path)
-            if revision == _revision(path):
+            if revision == revision_of(path):
                 break
         served = cls(name, Path(path), method, revision, datetime.now(UTC))
         for n_texts in _WARM_UP:
@@ -163,14 +162,7 @@ class Models:
             new = [
                 ServedModel.open(model.name, model.path, self.run)
                 for model in old
-                if _revision(model.path) != model.revision
+                if revision_of(model.path) != model.revision
             ]
             self._models |= {model.name: model for model in new}
             return new
-
-
-def _revision(path: str | Path) -> str:
-    try:
-        return hashlib.sha256((Path(path) / MANIFEST).read_bytes()).hexdigest()[:16]
-    except OSError:
-        return ""  # loading says what is wrong

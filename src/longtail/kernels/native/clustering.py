@@ -6,6 +6,7 @@ import numpy as np
 
 from longtail.kernels.native.jit import kernel
 from longtail.kernels.native.lanes import LANES, dot_lanes
+from longtail.kernels.native.order import kth_smallest
 
 
 @kernel
@@ -18,7 +19,7 @@ def split_in_two(
     left, right = np.zeros(n_features, np.float32), np.zeros(n_features, np.float32)
     left_sum, right_sum = np.zeros(n_features, np.float32), np.zeros(n_features, np.float32)
     scores = np.empty(n, np.float32)
-    before = np.empty(n, np.int8)
+    moved_scores = np.empty(n, np.float32)
     squares = 0.0
     for p in range(indptr[0], indptr[n]):
         squares += values[p] * values[p]
@@ -37,10 +38,21 @@ def split_in_two(
                 score += values[p] * left_sum[indices[p]]
             scores[i] = score
             new_energy += score * score
-        before[:] = side
-        order = np.argsort(scores, kind="mergesort")
-        for at in range(n):
-            side[order[at]] = 0 if at < n_left else 1
+        for i in range(n):
+            moved_scores[i] = scores[i]
+        limit = kth_smallest(moved_scores, n_left - 1) if n_left > 0 else np.float32(-np.inf)
+        room = n_left  # for those at the limit, the first ones first
+        for i in range(n):
+            room -= scores[i] < limit
+        same = True
+        for i in range(n):
+            goes_left = scores[i] < limit
+            if scores[i] == limit and room > 0:
+                goes_left = True
+                room -= 1
+            new_side = 0 if goes_left else 1
+            same &= side[i] == new_side
+            side[i] = new_side
         left_sum[:] = 0
         right_sum[:] = 0
         for i in range(n):
@@ -55,7 +67,7 @@ def split_in_two(
         elif stop == 1:
             done = passed > 0 and abs(new_energy - energy) < tolerance * energy
         else:
-            done = passed > 0 and np.all(before == side)
+            done = passed > 0 and same
         if done:
             return passed + 1
         gained, energy = objective, new_energy

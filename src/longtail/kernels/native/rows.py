@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.kernels.native.jit import kernel
+from longtail.kernels.native.order import kth_smallest, sort_first
 
 
 @kernel
@@ -37,11 +38,12 @@ def sum_rows(
 ):
     """Do what `reference.rows.sum_rows` does."""
     total = np.zeros(n_columns, np.float32)
-    touched = np.empty(n_columns, np.int32)
+    touched = np.empty(n_columns, np.int64)
     seen = np.zeros(n_columns, np.bool_)
+    sizes = np.empty(n_columns, np.float32)
     at = out_indptr[0]
     for g in range(len(group_ptr) - 1):
-        n = 0
+        n = np.int64(0)
         for q in range(group_ptr[g], group_ptr[g + 1]):
             row, weight = group_rows[q], group_weights[q]
             for p in range(indptr[row], indptr[row + 1]):
@@ -51,16 +53,19 @@ def sum_rows(
                     touched[n] = column
                     n += 1
                 total[column] += weight * values[p]
-        used = np.sort(touched[:n])
+        sort_first(touched, n)
         limit, room = np.float32(-1), n
         if n > keep:
-            sizes = np.abs(total[used])
-            limit = np.partition(sizes, n - keep)[n - keep]
-            room = keep - np.sum(sizes > limit)
+            for i in range(n):
+                sizes[i] = abs(total[touched[i]])
+            limit = kth_smallest(sizes[:n], n - keep)
+            room = keep
+            for i in range(n):
+                room -= sizes[i] > limit
         length = 0.0
         start = at
         for i in range(n):
-            column = used[i]
+            column = touched[i]
             size = abs(total[column])
             if size > limit or (size == limit and room > 0):
                 if size == limit:

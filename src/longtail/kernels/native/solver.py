@@ -91,7 +91,10 @@ def solve_squared_hinge(
             for lane in range(LANES):
                 alphas[i, lane] = moved[lane]
                 weights[last, lane] += bias * step[lane]
-        if np.max(high - low) <= tolerance:
+        widest = zero
+        for lane in range(LANES):
+            widest = max(widest, high[lane] - low[lane])
+        if widest <= tolerance:
             return passed + 1
     return max_passes
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from longtail.kernels.characters import CODE, DIGIT, SPACE, WORD
 from longtail.kernels.native.jit import kernel
+from longtail.kernels.native.order import sort_first
 
 _SEED = np.uint64(0xA24BAED4963EE407)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -27,7 +28,7 @@ _LOW_HALF = 0xFFFFFFFF
 
 @kernel
 def _mix(state, unit):
-    state = (state ^ np.uint64(unit)) * _MULTIPLIER
+    state = (state ^ unit) * _MULTIPLIER
     return state ^ (state >> _HALF)
 
 
@@ -113,7 +114,7 @@ def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, f
         word = _SEED
         digits = np.uint32(DIGIT)
         while at < n_codes and codes[at] & WORD != 0:
-            word = _mix(word, codes[at] & CODE)
+            word = _mix(word, np.uint64(codes[at] & CODE))
             digits &= codes[at]
             at += 1
         last = at
@@ -121,7 +122,7 @@ def _words(codes, n_codes, numbers, max_words, stop_slots, stop_hashes, units, f
             # "0" stands for all numbers: no word has a single letter, so nothing else is called that.
             codes[first] = _ZERO
             last = first + 1
-            word = _mix(_SEED, _ZERO)
+            word = _mix(_SEED, np.uint64(_ZERO))
         elif last - first < 2:
             continue
         n_words += 1
@@ -195,7 +196,7 @@ def _count_text(
                             at = _encode(np.int64(units[unit]), letters, at)
                             continue
                         if unit > first:
-                            at = _encode(_BLANK, letters, at)
+                            at = _encode(np.int64(_BLANK), letters, at)
                         for i in range(firsts[unit], lasts[unit]):
                             at = _encode(np.int64(codes[i] & CODE), letters, at)
                     term = np.int32(n_terms)
@@ -220,7 +221,8 @@ def _count_text(
 @kernel
 def _doubled(array):
     larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
+    for i in range(len(array)):  # assigning a slice takes two seconds to be compiled, for its errors
+        larger[i] = array[i]
     return larger
 
 
@@ -242,11 +244,11 @@ def count_terms(
     indptr = np.zeros(n_texts + 1, np.int64)
     ids = np.empty(1024, np.int32)
     counts = np.empty(1024, np.int32)
-    row = 0
+    row = np.int64(0)
     for text in range(n_texts):
         n_codes = _decode(data, offsets[text], offsets[text + 1], chart, codes)
-        n_units = 0
-        n_spans = 1
+        n_units = np.int64(0)  # not literals, which would be types of their own to be compiled for
+        n_spans = np.int64(1)
         if chars:
             n_spans = _letters(codes, n_codes, max_words, units, firsts, lasts)
         else:
@@ -273,21 +275,6 @@ def count_terms(
 
 
 @kernel
-def _sort(keys, n_keys):
-    """Sort the first keys; short rows, which most are, by insertion in half the time."""
-    if n_keys > 32:
-        keys[:n_keys].sort()
-        return
-    for i in range(1, n_keys):
-        key = keys[i]
-        at = i
-        while at > 0 and keys[at - 1] > key:
-            keys[at] = keys[at - 1]
-            at -= 1
-        keys[at] = key
-
-
-@kernel
 def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinear):
     """Do what `reference.tokens.weigh` does."""
     n_texts = (len(indptr) - 1) // n_blocks
@@ -304,7 +291,7 @@ def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinea
         row_squares = 0.0
         for block in range(n_blocks):
             line = block * n_texts + text
-            n_keys = 0
+            n_keys = np.int64(0)  # not a literal, which would be a type of its own to be compiled for
             for at in range(indptr[line], indptr[line + 1]):
                 feature = np.int64(ids[at]) + starts[block]
                 if len(new_ids) > 0:
@@ -315,7 +302,7 @@ def weigh(indptr, ids, counts, n_blocks, new_ids, starts, idf, weights, sublinea
                     n_keys += 1
             if n_keys == 0:
                 continue
-            _sort(keys, n_keys)
+            sort_first(keys, n_keys)
             squares = 0.0
             for i in range(n_keys):
                 feature = keys[i] >> 32
