@@ -6,15 +6,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from longtail.cli.flags import (
+    EngineFlags,
     PrecisionFlags,
-    RunFlags,
     TailWeight,
     TextColumn,
     Threshold,
@@ -125,7 +125,7 @@ def predict(
     model: PrecisionFlags,
     texts: TextFlags,
     suggested: SuggestionFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     text: GivenTexts = None,
     k: K = 5,
     out: PredictOut = None,
@@ -139,6 +139,7 @@ def predict(
     is_replaced = _check_out(out, kept, None if text else texts.texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
+    quiet = replace(flags.run, progress=SILENT)
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
     tagger = model.open(screen.progress, model.precision)
     n_labels = len(tagger.scored_labels_)
@@ -156,7 +157,7 @@ def predict(
     writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
-            suggestions = tagger.predict(batch, k, **suggested.arguments(), threads=flags.threads)
+            suggestions = tagger.predict(batch, k, **suggested.arguments(), run=quiet)
             if write is None:
                 for row, labels in enumerate(suggestions):
                     route = "" if suggestions.routes is None else suggestions.routes[row]

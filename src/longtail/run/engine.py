@@ -35,7 +35,11 @@ class Engine(Protocol):
 
     @property
     def n_threads(self) -> int:
-        """Jobs that run at the same time."""
+        """Jobs that run at the same time, here or elsewhere."""
+
+    @property
+    def n_local_threads(self) -> int:
+        """Threads of this process that a library may use inside of one call: torch, LightGBM, faiss."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield `function(item)` of each item, in order; only a bounded number of results wait to be taken."""
@@ -71,7 +75,7 @@ class StoredArrays:
         return _mapped(self.path, self.path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # a file that was removed takes up room on the disk while it is mapped
 def _mapped(path: Path, changed_ns: int) -> Arrays:
     return map_arrays(path)
 

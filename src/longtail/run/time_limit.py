@@ -55,6 +55,11 @@ class LimitedEngine:
         """Jobs that run at the same time."""
         return self.engine.n_threads
 
+    @property
+    def n_local_threads(self) -> int:
+        """Threads of this process that a library may use."""
+        return self.engine.n_local_threads
+
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of each item, in order, or raise when the time is over."""
         self.deadline.check()
