@@ -51,6 +51,7 @@ LAYERS = [
         "compare",
         "distilling",
         "evaluation",
+        "folder_prediction",
         "label_editor",
         "model_selection",
         "plan",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -11,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from longtail.cli.main import main
 from longtail.data.dataset import Dataset
 from longtail.data.write import write_dataset
 from longtail.errors import ConfigError, DataError, LongtailError, MissingExtraError
+from longtail.folder_prediction import FolderSpec, tag_folder
 from longtail.methods import create_method
+from longtail.run.engines import engine_of
 from longtail.run.local import LocalEngine
 from longtail.run.ray import RayEngine
 from longtail.run.run import Run
@@ -141,7 +145,7 @@ def test_jobs_run_in_processes_of_their_own(engine: RayEngine) -> None:
 
 
 def test_what_a_job_raises_is_raised_here(engine: RayEngine) -> None:
-    with pytest.raises(DataError, match="^item 0 must be even$"):
+    with pytest.raises(DataError, match=r"^item 0 must be even$"):
         list(engine.map(refuse, range(3)))
 
 
@@ -206,6 +210,23 @@ def test_the_command_line_predicts_the_same(
     assert answers[0] == answers[1]
 
 
+def test_a_folder_of_texts_is_tagged_on_the_cluster(
+    engine: RayEngine, tiny: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    data, texts = tiny(), tmp_path / "in.parquet"
+    create_method("linear").fit(data.train, threads=1).save(tmp_path / "model")
+    texts.mkdir()
+    for number in range(4):
+        pq.write_table(data.test.texts.slice(15 * number, 15), texts / f"{number}.parquet")
+    spec = FolderSpec(tmp_path / "model")
+    assert tag_folder(spec, texts, tmp_path / "there.parquet", run=Run(engine)) == (4, 0, 60)
+    tag_folder(spec, texts, tmp_path / "here.parquet", run=Run(LocalEngine(1)))
+    for file in texts.iterdir():
+        assert (tmp_path / "there.parquet" / file.name).read_bytes() == (
+            tmp_path / "here.parquet" / file.name
+        ).read_bytes()
+
+
 # what is refused
 
 
@@ -226,12 +247,23 @@ def test_numbers_that_cannot_be_are_refused() -> None:
     ("flags", "message"),
     [
         (["--engine", "spark"], "--engine must be local, ray or ray://HOST:PORT, got 'spark'"),
+        (["--engine", "local://there"], "--engine must be local, ray or ray://HOST:PORT, got 'local://there'"),
         (["--storage", "here"], "--storage is for --engine ray; leave it out"),
     ],
 )
 def test_wrong_engines_are_one_line(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "debtags-sample", "-o", "never", *flags]) == 2
     assert capsys.readouterr().err.endswith(f"longtail: {message}\n")
+
+
+def test_an_engine_is_handed_to_another_process_as_plain_data(engine: RayEngine, tmp_path: Path) -> None:
+    assert engine_of(LocalEngine(3).plain()).n_threads == 3
+    with RayEngine(n_jobs=1, storage=tmp_path) as one:
+        plain = json.loads(json.dumps(one.plain()))
+        again = engine_of(plain)
+        assert again.plain() == plain
+        assert list(again.map(process_id, [0]))
+        again.close()
 
 
 def test_threads_of_this_process_are_told_apart_from_jobs_elsewhere() -> None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 DATA_PANEL = "How data are read"
 RUN_PANEL = "How the command runs"
-LOCAL, RAY = "local", "ray"
 _PANELS = (None, DATA_PANEL, RUN_PANEL)
 _FLAG_OF: dict[str, str] = {}
 """The flag of each parameter of the commands."""
@@ -257,23 +256,17 @@ class EngineFlags(RunFlags):
             "NAME",
             "--engine",
         ),
-    ] = LOCAL
+    ] = "local"
     storage: Annotated[
         Path | None,
         run_option("With --engine ray, a folder that all machines see, for data that jobs share.", "FOLDER"),
     ] = None
 
     def _engine(self) -> Engine:
-        scheme, _, address = self.engine.partition("://")
-        if scheme == RAY:
-            from longtail.run.ray import RayEngine
+        from longtail.run.engines import engine_of
 
-            return RayEngine(address or None, n_jobs=self.threads, storage=self.storage)
-        if self.engine != LOCAL:
-            raise ConfigError(f"--engine must be {LOCAL}, {RAY} or {RAY}://HOST:PORT, got '{self.engine}'")
-        if self.storage is not None:
-            raise ConfigError(f"--storage is for --engine {RAY}; leave it out")
-        return super()._engine()
+        kind, _, address = self.engine.partition("://")
+        return engine_of({"kind": kind, "threads": self.threads, "address": address, "storage": self.storage})
 
 
 def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callable[..., None]:

@@ -41,14 +41,21 @@ SHOWN_CHARACTERS = 300
 TextsFile = Annotated[
     str,
     typer.Argument(
-        metavar="TEXTS", help="A file with one text per line, or .jsonl, .csv, .tsv, .parquet; - is standard input."
+        metavar="TEXTS",
+        help="A file with one text per line, or .jsonl, .csv, .tsv, .parquet; a folder of these; - is standard input.",
     ),
 ]
 GivenTexts = Annotated[list[str] | None, option("A text. May be repeated.", "TEXT", "--text", "-t")]
 K = Annotated[int, option("Labels per text.", "N", "-k", "--k")]
 PredictOut = Annotated[
     Path | None,
-    option("A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions.", "FILE", "--out", "-o"),
+    option(
+        "A .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file for the suggestions; a folder of such a name for those "
+        "of a folder, one file for each, where files that are done are left as they are.",
+        "FILE",
+        "--out",
+        "-o",
+    ),
 ]
 Keep = Annotated[str | None, option("Fields to copy to the output, such as text,id.", "NAMES")]
 
@@ -103,12 +110,17 @@ class TextFlags:
         ),
     ] = None
 
+    def options(self) -> dict[str, Any]:
+        """Return arguments of `read_texts` by name, as plain data."""
+        from longtail.data.texts import read_texts
+
+        return read_options(read_texts, {"text_column": self.text_column}, self.read) | {"format": self.format}
+
     def batches(self, model: Method, columns: tuple[str, ...], screen: Screen) -> tuple[Iterator[pa.Table], int | None]:
         """Return the texts in batches, and how many there are if a bar will show it."""
         from longtail.data.texts import count_texts, read_texts
 
-        options = read_options(read_texts, {"text_column": self.text_column}, self.read)
-        options |= {"format": self.format, "usual_options": model.facts_.get("columns", {})}
+        options = self.options() | {"usual_options": model.facts_.get("columns", {})}
         if self.texts == STDIN:
             if sys.stdin.isatty():
                 screen.note("type a text and press Enter; Ctrl-D ends")
@@ -136,6 +148,9 @@ def predict(
         raise ConfigError(f"k must be at least 1, got {k}")
     screen = flags.screen
     kept = [name.strip() for name in keep.split(",")] if keep else []
+    if text is None and texts.texts != STDIN and Path(texts.texts).is_dir():
+        _tag_folder(model, texts, suggested, flags, k=k, out=out, kept=kept)
+        return
     is_replaced = _check_out(out, kept, None if text else texts.texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
@@ -169,6 +184,35 @@ def predict(
             advance(len(batch))
     if out is not None:
         screen.note(f"{out}: written" + (", an older file was replaced" if is_replaced else ""))
+
+
+def _tag_folder(
+    model: PrecisionFlags,
+    texts: TextFlags,
+    suggested: SuggestionFlags,
+    flags: EngineFlags,
+    *,
+    k: int,
+    out: Path | None,
+    kept: Sequence[str],
+) -> None:
+    """Tag each file of a folder into one of the folder `out`."""
+    from longtail.folder_prediction import FolderSpec, tag_folder
+
+    if out is None:
+        raise ConfigError(f"{texts.texts} is a folder of files with texts; --out must name a folder for suggestions")
+    model.open(flags.screen.progress, model.precision)  # what is wrong with it is reported before anything is made
+    spec = FolderSpec(
+        model=model.model.absolute(),
+        k=k,
+        kept=tuple(kept),
+        call=suggested.arguments(),
+        reading=texts.options(),
+        precision=cast(Any, model.precision),
+    )
+    done = tag_folder(spec, Path(texts.texts), out, run=flags.run)
+    before = f", {done.n_done_before:,} done before" if done.n_done_before else ""
+    flags.screen.note(f"{out}: {done.n_files:,} files{before}; {done.n_texts:,} texts tagged")
 
 
 def _check_out(out: Path | None, kept: Sequence[str], texts: str | None) -> bool:

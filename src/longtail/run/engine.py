@@ -47,6 +47,9 @@ class Engine(Protocol):
     def share(self, name: str, arrays: Arrays) -> SharedArrays:
         """Return a handle of the arrays, valid as long as they exist here; `name` is for people."""
 
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of which `engine_of` makes the same engine in another process of this machine."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeldArrays:

@@ -48,6 +48,10 @@ class LocalEngine:
         """Return a handle that holds the arrays themselves."""
         return HeldArrays(arrays)
 
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of which `engine_of` makes the same engine."""
+        return {"kind": "local", "threads": self.n_threads}
+
 
 class Scratch(threading.local):
     """A buffer per thread that kernels may overwrite. It grows as needed and is freed with its thread."""

@@ -116,6 +116,12 @@ class RayEngine:
                 for left in waiting:
                     ray.cancel(left)
 
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of which `engine_of` makes an engine on the same cluster."""
+        address = _ray().get_runtime_context().gcs_address
+        storage = None if self._storage is None else str(self._storage)
+        return {"kind": "ray", "address": address, "threads": self.n_threads, "storage": storage}
+
     def share(self, name: str, arrays: Arrays) -> ClusterArrays:
         """Return a handle of the arrays, which are written to a file unless they are mapped from one."""
         stored = self._store.share(name, arrays)
@@ -215,10 +221,10 @@ def _connect(address: str | None, n_jobs: int, object_store_bytes: int) -> None:
     address = (address or os.environ.get("RAY_ADDRESS", "")).removeprefix(SCHEME)
     if not address:
         LOG.info(f"no Ray cluster is given: one with {n_jobs} processors of this machine is started")
-        own: dict[str, Any] = {"num_cpus": n_jobs, "object_store_memory": object_store_bytes}
-        own |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}  # nothing from outside reaches it
+        local: dict[str, Any] = {"num_cpus": n_jobs, "object_store_memory": object_store_bytes}
+        local |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}  # nothing from outside reaches it
         with _without_reports():
-            _init("cannot start Ray on this machine", "try again when it is less busy", address="local", **own)
+            _init("cannot start Ray on this machine", "try again when it is less busy", address="local", **local)
         return
     _init(
         f"cannot join the Ray cluster at {address}",
