@@ -127,10 +127,10 @@ def test_a_model_of_the_cluster_has_the_same_bits(
 def test_a_model_is_the_same_if_workers_are_killed_in_the_middle(
     engine: RayEngine, tiny: Callable[..., Dataset], tmp_path: Path
 ) -> None:
-    data, killing = tiny(), KillingEngine(engine, every=4)
+    data, killing = tiny(), KillingEngine(engine, every=8)
     here = create_method("linear", OPTIONS["linear"]).fit(data.train, threads=1)
     there = create_method("linear", OPTIONS["linear"]).fit(data.train, run=Run(killing))
-    assert killing.n_killed > 1
+    assert killing.n_killed >= 1
     assert files_of(there, tmp_path / "there") == files_of(here, tmp_path / "here")
 
 

@@ -92,6 +92,11 @@ class RayEngine:
         self.close = weakref.finalize(self, _close, self._folder, self._node, is_ours)
         """Remove the shared arrays, and end the cluster if it was started here."""
 
+    @property
+    def folder(self) -> Path:
+        """Where the arrays that jobs share are written, until `close`."""
+        return self._folder.path
+
     def __enter__(self) -> Self:
         return self
 
