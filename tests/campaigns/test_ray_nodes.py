@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from longtail.data.dataset import Dataset
@@ -34,6 +36,14 @@ def cluster() -> Iterator[Any]:
     started.wait_for_nodes()
     yield started
     started.shutdown()
+
+
+def node_and_sum(handle: Any, _: int) -> tuple[str, int]:
+    """Return where a job runs and the sum of shared numbers; long enough for another node to get the next job."""
+    import ray
+
+    time.sleep(0.3)
+    return ray.get_runtime_context().get_node_id(), int(handle.open()["x"].sum())
 
 
 class LosingEngine:
@@ -69,6 +79,9 @@ def test_two_nodes_train_the_same_model(
     here = create_method("linear", OPTIONS).fit(data.train, threads=2)
     with RayEngine(cluster.address, storage=tmp_path / "shared" if has_storage else None) as engine:
         assert engine.n_threads == 2
+        handle, seen = engine.share("numbers", {"x": np.arange(1000)}), set[tuple[str, int]]()
+        _wait_for(lambda: len(seen.update(engine.map(partial(node_and_sum, handle), range(4))) or seen) == 2)
+        assert {total for _, total in seen} == {499_500}
         there = create_method("linear", OPTIONS).fit(data.train, run=Run(engine))
         fetched = list(engine.folder.glob("*/*.safetensors"))  # both nodes have the temporary folder of this machine
         assert bool(fetched) is not has_storage
