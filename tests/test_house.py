@@ -69,13 +69,14 @@ MAX_LINES = 400
 MAX_METHOD_LINES = 120
 """Of code: a method wires parts together, and the help of its options is not counted."""
 BAD_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core"}
-FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "ray"}
+FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 KERNELS = SOURCE / "kernels" / "native"
 ONLY_IN = {
     "numba": [KERNELS],
     "llvmlite": [KERNELS],
     **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
     "captum": [SOURCE / "nn" / "gradients.py"],
+    "ray": [SOURCE / "run" / "ray.py"],
     "optuna": [SOURCE / "tuning"],
     "faiss": [SOURCE / "neighbours" / "lists.py"],
     "lightgbm": [SOURCE / "stacking" / "trees.py"],

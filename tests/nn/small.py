@@ -3,7 +3,7 @@
 RANK=0 WORLD_SIZE=2 … python small.py FOLDER
 
 writes the weights of each of CASES to FOLDER/<case>-<rank>.npz, and what networks of several processes predict while
-they are trained to FOLDER/<case>-lists-<rank>.npz. FOLDER/begun is gone on with, FOLDER/stopped is left after six steps.
+they are trained to FOLDER/<case>-lists-<rank>.npz. FOLDER/begun is gone on with, FOLDER/stopped left after six steps.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ INDEX = index_of_groups(
 class SpawnEngine:
     """Two processes that share nothing with this one but files; remembers how large the pickled jobs were."""
 
-    n_threads = 2
+    n_threads = n_local_threads = 2
 
     def __init__(self, folder: Path) -> None:
         self.store = ArrayStore(folder)

@@ -71,7 +71,7 @@ class Cost:
         A network is not trained twice: training reads every text at least once forwards and backwards, so being asked
         about a text takes less than training took for it.
         """
-        needs = method.estimate_resources(split, measure=True, threads=run.engine.n_threads)
+        needs = method.estimate_resources(split, measure=True, threads=run.engine.n_local_threads)
         if is_network:
             return cls(needs, (needs.seconds or 0.0) / len(split))
         quiet = Run(run.engine, SILENT)

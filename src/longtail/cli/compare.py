@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail.cli.evaluate import At, list_lengths
-from longtail.cli.flags import Fields, Force, NamedDataFlags, RunFlags, in_flags, option, with_flags
+from longtail.cli.flags import EngineFlags, Fields, Force, NamedDataFlags, in_flags, option, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError, did_you_mean
 from longtail.tables import Table
@@ -60,7 +60,7 @@ Seed = Annotated[int, option("The seed of all methods and of what is held out.",
 def compare(
     data: NamedDataFlags,
     methods: Methods,
-    flags: RunFlags,
+    flags: EngineFlags,
     relative_to: RelativeTo = None,
     out: Out = None,
     config: Configs = None,

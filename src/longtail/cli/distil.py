@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import Model, NamedDataFlags, Resume, RunFlags, Settings, option, with_flags
+from longtail.cli.flags import EngineFlags, Model, NamedDataFlags, Resume, Settings, option, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.tables import Table
 from longtail.units import in_bytes
@@ -35,7 +35,7 @@ def distil(
     model: Model,
     data: NamedDataFlags,
     out: Out,
-    flags: RunFlags,
+    flags: EngineFlags,
     to: To = "linear",
     settings: Settings = None,
     folds: Folds = None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from longtail.cli.flags import (
     DataFlags,
+    EngineFlags,
     PrecisionFlags,
-    RunFlags,
     TailWeight,
     option,
     threshold_of,
@@ -77,7 +77,7 @@ def evaluate(
     model: PrecisionFlags,
     data: DataFlags,
     measured: MetricFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     split: EvaluatedSplit = None,
     intervals: WithIntervals = False,
     report: ReportFolder = None,

@@ -30,6 +30,7 @@ from longtail.run.processes import is_main_process
 if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.methods.base import Method
+    from longtail.run.engine import Engine
     from longtail.run.progress import Progress
     from longtail.run.run import Run
 
@@ -230,11 +231,42 @@ class RunFlags:
 
     @cached_property
     def run(self) -> Run:
-        """How long work is carried out; refuses a number of threads that cannot be."""
-        from longtail.run.local import LocalEngine
+        """How long work is carried out."""
         from longtail.run.run import Run
 
-        return Run(LocalEngine(self.threads), self.screen.progress)
+        return Run(self._engine(), self.screen.progress)
+
+    def _engine(self) -> Engine:
+        """Return what carries out jobs; refuses a number of threads that cannot be."""
+        from longtail.run.local import LocalEngine
+
+        return LocalEngine(self.threads)
+
+
+@dataclass(frozen=True)
+class EngineFlags(RunFlags):
+    """How a command runs that may send its work to other machines."""
+
+    engine: Annotated[
+        str,
+        run_option(
+            "Who does the work: local, the threads of this process; ray, the cluster of RAY_ADDRESS, or one that is "
+            "started on this machine; ray://HOST:PORT, the cluster there, which this machine belongs to. The result is "
+            "the same.",
+            "NAME",
+            "--engine",
+        ),
+    ] = "local"
+    storage: Annotated[
+        Path | None,
+        run_option("With --engine ray, a folder that all machines see, for data that jobs share.", "FOLDER"),
+    ] = None
+
+    def _engine(self) -> Engine:
+        from longtail.run.engines import engine_of
+
+        kind, _, address = self.engine.partition("://")
+        return engine_of({"kind": kind, "threads": self.threads, "address": address, "storage": self.storage})
 
 
 def with_flags(command: Callable[..., None], *, lasting: bool = False) -> Callable[..., None]:

@@ -7,15 +7,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from longtail.cli.flags import (
+    EngineFlags,
     PrecisionFlags,
-    RunFlags,
     TailWeight,
     TextColumn,
     Threshold,
@@ -124,12 +124,17 @@ class TextFlags:
         ),
     ] = None
 
+    def options(self) -> dict[str, Any]:
+        """Return arguments of `read_texts` by name, as plain data."""
+        from longtail.data.texts import read_texts
+
+        return read_options(read_texts, {"text_column": self.text_column}, self.read) | {"format": self.format}
+
     def batches(self, model: Method, columns: tuple[str, ...], screen: Screen) -> tuple[Iterator[pa.Table], int | None]:
         """Return the texts in batches, and how many there are if a bar will show it."""
         from longtail.data.texts import count_texts, read_texts
 
-        options = read_options(read_texts, {"text_column": self.text_column}, self.read)
-        options |= {"format": self.format, "usual_options": model.facts_.get("columns", {})}
+        options = self.options() | {"usual_options": model.facts_.get("columns", {})}
         if self.texts == STDIN:
             if sys.stdin.isatty():
                 screen.note("type a text and press Enter; Ctrl-D ends")
@@ -146,7 +151,7 @@ def predict(
     model: PrecisionFlags,
     texts: TextFlags,
     suggested: SuggestionFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     text: GivenTexts = None,
     k: K = 5,
     out: PredictOut = None,
@@ -172,7 +177,7 @@ def _predict_at_once(
     model: PrecisionFlags,
     texts: TextFlags,
     suggested: SuggestionFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     text: list[str] | None,
     *,
     k: int,
@@ -184,6 +189,7 @@ def _predict_at_once(
     is_replaced = _check_out(out, kept, None if text else texts.texts)
     answers_shown = out is None and sys.stdout.isatty()
     pretty = answers_shown and not flags.as_json
+    quiet = replace(flags.run, progress=SILENT)
     progress = SILENT if answers_shown else screen.progress  # a bar between the answers would only be in their way
     tagger = model.open(screen.progress, model.precision)
     n_labels = len(tagger.scored_labels_)
@@ -201,7 +207,7 @@ def _predict_at_once(
     writer = nullcontext(None) if pretty else _writer(out, kept, with_routes=tagger.calibration is not None)
     with writer as write, progress.step("predict", total, "texts") as advance:
         for batch in batches:
-            suggestions = tagger.predict(batch, k, **suggested.arguments(), threads=flags.threads)
+            suggestions = tagger.predict(batch, k, **suggested.arguments(), run=quiet)
             if write is None:
                 for row, labels in enumerate(suggestions):
                     route = "" if suggestions.routes is None else suggestions.routes[row]
@@ -223,7 +229,7 @@ class FolderOutput:
     keep: tuple[str, ...] | None
     block_texts: int | None
 
-    def write(self, model: PrecisionFlags, texts: TextFlags, call: Call, flags: RunFlags) -> None:
+    def write(self, model: PrecisionFlags, texts: TextFlags, call: Call, flags: EngineFlags) -> None:
         """Tag all texts of a file or a folder into it, and say how fast that was."""
         from longtail.batch_prediction import BLOCK_TEXTS, FileOptions, predict_files
         from longtail.data.texts import read_texts

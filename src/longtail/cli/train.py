@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from longtail.cli.flags import (
+    EngineFlags,
     Force,
     MethodFlags,
     NamedDataFlags,
     Resume,
-    RunFlags,
     TailWeight,
     TrainSplit,
     option,
@@ -53,7 +53,7 @@ def train(
     data: NamedDataFlags,
     out: Out,
     method: MethodFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     split: TrainSplit = "train",
     hold_out: HoldOut = False,
     add: Add = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.flags import MethodFlags, NamedDataFlags, Resume, RunFlags, option, with_flags
+from longtail.cli.flags import EngineFlags, MethodFlags, NamedDataFlags, Resume, option, with_flags
 from longtail.cli.screen import Screen, write_json
 from longtail.errors import ConfigError
 from longtail.tables import Table
@@ -35,7 +35,7 @@ def tune(
     data: NamedDataFlags,
     out: BestFile,
     method: MethodFlags,
-    flags: RunFlags,
+    flags: EngineFlags,
     tries: Tries = None,
     trials: Trials = 10,
     seconds: Seconds = None,

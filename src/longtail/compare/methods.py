@@ -77,7 +77,7 @@ def compare_methods(
         "seed": seed,
         "out": str(out),
         "k": list_length(options),
-        "threads": run.engine.n_threads,
+        "engine": run.engine.plain(),
         "force": force,
     }
     results: dict[str, RunResult | str] = {}

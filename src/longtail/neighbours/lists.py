@@ -57,7 +57,7 @@ class ListPool:
         copies = sizes[query.groups]
         by_copies = np.argsort(copies, kind="stable")
         before = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(run.engine.n_threads)
+        faiss.omp_set_num_threads(run.engine.n_local_threads)
         try:
             for start in range(0, len(points), _TEXTS_AT_ONCE):
                 rows = by_copies[start : start + _TEXTS_AT_ONCE]

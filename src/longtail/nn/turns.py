@@ -23,7 +23,7 @@ def in_turn(engine: Engine) -> Iterator[None]:
     """Wait until no other thread computes; then let torch use as many threads as the engine has."""
     with _TURN:
         before = torch.get_num_threads()
-        torch.set_num_threads(engine.n_threads)
+        torch.set_num_threads(engine.n_local_threads)
         try:
             yield
         finally:

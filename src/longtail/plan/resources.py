@@ -83,7 +83,7 @@ def plan_training(
     run = run or Run()
     model.check(split)
     with run.progress.step("count and measure" if measure else "look at the texts"):
-        estimate = model.estimate_resources(split, measure=measure, threads=run.engine.n_threads)
+        estimate = model.estimate_resources(split, measure=measure, threads=run.engine.n_local_threads)
     return Plan.of(estimate, out, free_memory)
 
 

@@ -35,13 +35,20 @@ class Engine(Protocol):
 
     @property
     def n_threads(self) -> int:
-        """Jobs that run at the same time."""
+        """Jobs that run at the same time, here or elsewhere."""
+
+    @property
+    def n_local_threads(self) -> int:
+        """Threads of this process that a library may use inside of one call: torch, LightGBM, faiss."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield `function(item)` of each item, in order; only a bounded number of results wait to be taken."""
 
     def share(self, name: str, arrays: Arrays) -> SharedArrays:
         """Return a handle of the arrays, valid as long as they exist here; `name` is for people."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of which `engine_of` makes the same engine in another process of this machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +78,7 @@ class StoredArrays:
         return _mapped(self.path, self.path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # a file that was removed takes up room on the disk while it is mapped
 def _mapped(path: Path, changed_ns: int) -> Arrays:
     return map_arrays(path)
 

@@ -25,9 +25,7 @@ class LocalEngine:
     """Carries out jobs with `n_threads` threads; by default as many as there are cores."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is not None and (not isinstance(n_threads, Integral) or n_threads < 1):
-            raise ConfigError(f"threads must be a whole number of at least 1, got {n_threads!r}")
-        self.n_threads = n_threads or available_cores()
+        self.n_threads = self.n_local_threads = checked_threads(n_threads)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of each item, in order; at most two results per thread wait, so memory stays bounded."""
@@ -50,6 +48,10 @@ class LocalEngine:
         """Return a handle that holds the arrays themselves."""
         return HeldArrays(arrays)
 
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of which `engine_of` makes the same engine."""
+        return {"kind": "local", "threads": self.n_threads}
+
 
 class Scratch(threading.local):
     """A buffer per thread that kernels may overwrite. It grows as needed and is freed with its thread."""
@@ -63,6 +65,13 @@ class Scratch(threading.local):
         if len(self._buffer) < n:
             self._buffer = np.full(n, self._fill, self._buffer.dtype)
         return self._buffer[:n]
+
+
+def checked_threads(n_threads: int | None) -> int:
+    """Return a number of threads, by default that of the cores; raise if there cannot be so many."""
+    if n_threads is not None and (not isinstance(n_threads, Integral) or n_threads < 1):
+        raise ConfigError(f"threads must be a whole number of at least 1, got {n_threads!r}")
+    return n_threads or available_cores()
 
 
 def available_cores() -> int:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from longtail.errors import LongtailError
 from longtail.mapped_arrays import Arrays
@@ -55,6 +55,11 @@ class LimitedEngine:
         """Jobs that run at the same time."""
         return self.engine.n_threads
 
+    @property
+    def n_local_threads(self) -> int:
+        """Threads of this process that a library may use."""
+        return self.engine.n_local_threads
+
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of each item, in order, or raise when the time is over."""
         self.deadline.check()
@@ -66,6 +71,10 @@ class LimitedEngine:
     def share(self, name: str, arrays: Arrays) -> SharedArrays:
         """Return the handle of the engine."""
         return self.engine.share(name, arrays)
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain data of the engine without its limit."""
+        return self.engine.plain()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from longtail.errors import MissingExtraError
 from longtail.kernels.native.trees import sum_of_trees
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
+from longtail.run.engine import SharedArrays
 from longtail.run.run import Run
 from longtail.stacking.examples import CandidateExamples
 from longtail.structure import Structure
@@ -109,9 +110,19 @@ class Trees:
 
     def scores(self, features: NDArray[np.float32], run: Run) -> NDArray[np.float32]:
         """Return the log odds of each candidate, (n_candidates,)."""
+        if len(features) <= _ROWS_AT_ONCE:
+            return self._sum_of(features)
+        spec = TreesSpec(run.engine.share("trees", vars(self)), run.engine.share("features", {"features": features}))
         starts = range(0, len(features), _ROWS_AT_ONCE)
-        blocks = (features[start : start + _ROWS_AT_ONCE] for start in starts)
-        return np.concatenate([np.empty(0, np.float32), *run.engine.map(partial(_sum_of, self), blocks)])
+        return np.concatenate(list(run.engine.map(partial(sum_of_rows, spec), starts)))
+
+    def _sum_of(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the sum of the values of all leaves that each candidate falls into."""
+        totals = np.empty(len(features), np.float64)
+        sum_of_trees(
+            features, self.roots, self.feature, self.threshold, self.left, self.right, self.value, totals
+        )  # fmt: skip
+        return totals.astype(np.float32)
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""
@@ -148,16 +159,26 @@ def _settings(options: TreesOptions, objective: str, seed: int, run: Run) -> dic
         "lambdarank_truncation_level": _TRUNCATION,
         "deterministic": True,
         "force_row_wise": True,
-        "num_threads": run.engine.n_threads,
+        "num_threads": run.engine.n_local_threads,
         "seed": seed,
         "verbosity": -1,
     }
 
 
-def _sum_of(trees: Trees, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    totals = np.empty(len(features), np.float64)
-    sum_of_trees(features, trees.roots, trees.feature, trees.threshold, trees.left, trees.right, trees.value, totals)
-    return totals.astype(np.float32)
+@dataclass(frozen=True)
+class TreesSpec:
+    """Trees, and candidates to score."""
+
+    trees: SharedArrays
+    """The arrays of `Trees`."""
+    features: SharedArrays
+    """Their `features`, (n_candidates, n_features)."""
+
+
+def sum_of_rows(spec: TreesSpec, start: int) -> NDArray[np.float32]:
+    """Return the log odds of some candidates, `start` and those that follow."""
+    features = spec.features.open()["features"][start : start + _ROWS_AT_ONCE]
+    return Trees(**spec.trees.open())._sum_of(features)
 
 
 def _nodes(node: dict[str, Any], place: int = 0) -> Iterator[tuple[int, float, int, int, float]]:
