@@ -17,6 +17,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16
+_LINE = 64
+"""Bytes that a processor brings into its cache at once: all lanes of a feature."""
 
 _INDEX = ir.IntType(64)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
@@ -77,3 +79,53 @@ def add_lanes(typing: Any, indices: Any, values: Any, start: Any, stop: Any, ste
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def fetch_lanes(typing: Any, indices: Any, start: Any, stop: Any, weights: Any) -> Any:
+    """Ask the processor to bring `weights[indices[p], :]` for p in start..stop into its cache; changes nothing."""
+    signature = types.void(indices, start, stop, weights)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        index, weight = (_data(context, builder, signature, arguments, at) for at in (0, 3))
+        with cgutils.for_range_slice(builder, arguments[1], arguments[2], ir.Constant(_INDEX, 1)) as (at, _):
+            feature = builder.zext(builder.load(builder.gep(index, [at])), _INDEX)
+            _fetch(builder, _lanes_at(builder, weight, feature))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def fetch_span(typing: Any, array: Any, start: Any, stop: Any) -> Any:
+    """Ask the processor to bring `array[start:stop]`, numbers of 4 bytes, into its cache; changes nothing."""
+    signature = types.void(array, start, stop)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = _data(context, builder, signature, arguments, 0)
+        with cgutils.for_range_slice(builder, arguments[1], arguments[2], ir.Constant(_INDEX, _LINE // 4)) as (at, _):
+            _fetch(builder, builder.gep(data, [at]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def fetch_row(typing: Any, rows: Any, row: Any) -> Any:
+    """Ask the processor to bring `rows[row, :]`, at most a line of numbers, into its cache; changes nothing."""
+    signature = types.void(rows, row)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = _data(context, builder, signature, arguments, 0)
+        _fetch(builder, builder.gep(data, [builder.mul(arguments[1], ir.Constant(_INDEX, LANES))]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _fetch(builder: Any, place: Any) -> None:
+    """Prefetch the line of `place` for reading, to stay in all caches."""
+    whole, address = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [address, whole, whole, whole])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(prefetch, [builder.bitcast(place, address), *(ir.Constant(whole, number) for number in (0, 3, 1))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.kernels.native.jit import kernel, loose_kernel
-from longtail.kernels.native.lanes import LANES, add_lanes, dot_lanes
+from longtail.kernels.native.lanes import LANES, add_lanes, dot_lanes, fetch_lanes, fetch_row, fetch_span
 from longtail.kernels.reference.solver import (
     INCREMENT,
     INNER_TOLERANCE,
@@ -18,6 +18,9 @@ from longtail.kernels.reference.solver import (
 
 _MULTIPLIER, _INCREMENT = np.uint64(MULTIPLIER), np.uint64(INCREMENT)
 _HALF_WORD = np.uint64(32)
+_NEAR = 1 << 17
+"""Weights (half a megabyte of them) that stay in the processor's caches; of more, those of the next text are fetched
+while this one is treated."""
 
 
 @kernel
@@ -58,6 +61,7 @@ def solve_squared_hinge(
     order = np.arange(n).astype(np.int32)
     state = np.uint64(seed)
     quiet = np.float32(QUIET) * tolerance
+    far = weights.size > _NEAR
     for passed in range(max_passes):
         state = shuffle(order, state)
         high[:] = zero
@@ -65,6 +69,13 @@ def solve_squared_hinge(
         for at in range(n):
             i = order[at]
             start, stop = indptr[i], indptr[i + 1]
+            if far and at + 3 < n:
+                later, following = np.int64(order[at + 3]), order[at + 1]
+                fetch_span(indices, indptr[later], indptr[later + 1])
+                fetch_span(values, indptr[later], indptr[later + 1])
+                fetch_row(alphas, later)
+                fetch_row(targets, later)
+                fetch_lanes(indices, indptr[following], indptr[following + 1], weights)
             dot_lanes(indices, values, start, stop, weights, margin)
             norm = norms[i]
             text_cost = text_costs[i]
