@@ -40,7 +40,7 @@ SMALL = {
     "trainable_layers": 2,
     "tokens": {"max_tokens": 64},
 }
-SMALL_TRAINING = {"epochs": 6, "batch_size": 32, "rate": 5e-4, "head_rate": 2e-2, "bottleneck_rate": 1e-2}
+SMALL_TRAINING = {"epochs": 4, "batch_size": 32, "rate": 5e-4, "head_rate": 2e-2, "bottleneck_rate": 1e-2}
 """A small encoder whose last two layers are trained on the first 64 tokens."""
 QUICK: dict[str, dict[str, Any]] = {
     "linear": {},
