@@ -118,6 +118,7 @@ def imports_of(file: Path) -> Iterator[str]:
 def is_method(file: Path) -> bool:
     shared = {
         "__init__",
+        "added_labels",
         "base",
         "calibrated",
         "estimator",

@@ -72,6 +72,9 @@ def test_a_label_is_added_from_five_examples(folder: Path, data: Dataset) -> Non
     assert all("label3" not in {s.id for s in row} for row in model.predict(texts, 5, deny=["label3"]))
     assert {s.id for row in model.predict(texts, 5, allow=["label3"]) for s in row} == {"label3"}
     assert model.label_history == editor.history
+    explanation = model.explain("word3a noise1 word7a word3b", "label3")
+    assert explanation.top(1)[0].word in {"word3a", "word3b"}
+    assert not explanation.note
 
 
 def test_what_is_saved_again_keeps_its_edits(folder: Path, data: Dataset, tmp_path: Path) -> None:
@@ -154,6 +157,49 @@ def test_a_label_without_examples_is_known_but_not_suggested(folder: Path, data:
     model = load_model(folder)
     assert model.vocabulary_.ids[-1] == "later"
     assert "later" not in {s.id for row in model.predict(data.test.texts["text"].to_pylist(), 12) for s in row}
+
+
+@pytest.mark.parametrize("method", ["linear", "lexical", "stack"])
+def test_a_label_without_examples_is_suggested_where_its_names_occur(
+    method: str, data: Dataset, tmp_path: Path
+) -> None:
+    ids = data.train.vocabulary.ids
+    kept = [[ids[label] for label in labels if ids[label] != "label3"] for labels in data.train.labels]
+    known = data.train.vocabulary.take(np.array([n for n, label in enumerate(ids) if label != "label3"]))
+    model = create_method(method, STACK if method == "stack" else {})
+    model.fit(data.train.texts["text"].to_pylist(), kept, vocabulary=known).save(tmp_path / "m")
+    texts = data.test.texts["text"].to_pylist()
+    before = load_model(tmp_path / "m").predict(texts, 11)
+    editor = LabelEditor(tmp_path / "m")
+    editor.add("no such word", alternatives=["word3b"], label_id="label3")
+    model = load_model(tmp_path / "m")
+    after = model.predict(texts, 12)
+    assert [[s for s in row if s.id != "label3"] for row in after] == [list(row) for row in before], "to the last bit"
+    found = [{s.id for s in row} for row in model.predict(texts, 5)]
+    assert ["label3" in row for row in found] == ["word3b" in text.split() for text in texts]
+    assert all("label3" not in {s.id for s in row} for row in model.predict(texts, 5, deny=["label3"]))
+    assert {s.id for row in model.predict(texts, 5, allow=["label3"]) for s in row} == {"label3"}
+    explanation = model.explain("noise1 word3b noise2", "label3")
+    assert (explanation.top(1)[0].word, explanation.note) == ("word3b", "")
+    assert explanation.score is not None
+    editor.rename("label3", "word3c")
+    renamed = [{s.id for s in row} for row in load_model(tmp_path / "m").predict(texts, 5)]
+    assert ["label3" in row for row in renamed] == [bool({"word3b", "word3c"} & set(text.split())) for text in texts]
+
+
+def test_lexical_learns_a_label_from_examples(data: Dataset, tmp_path: Path) -> None:
+    longtail.Lexical().fit(data.train).save(tmp_path / "m")
+    LabelEditor(tmp_path / "m").add("Both", ["word3a word7b", "word3b word7a", "word3a word7a word1a"])
+    [row] = load_model(tmp_path / "m").predict(["word3a word7a noise1"], 3)
+    assert "both" in {s.id for s in row}
+
+
+def test_a_new_name_that_cannot_be_looked_for_is_no_fault(data: Dataset, tmp_path: Path) -> None:
+    longtail.Linear().fit(data.train).save(tmp_path / "m")
+    editor = LabelEditor(tmp_path / "m")
+    for name in ("2024", "a name of many more words than are ever looked for in any text"):
+        editor.add(name)
+        assert load_model(tmp_path / "m").predict(["word3a word3b", ""], 3)
 
 
 def test_a_method_that_cannot_learn_from_examples_says_so(data: Dataset, tmp_path: Path) -> None:

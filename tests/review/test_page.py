@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,56 +15,16 @@ from longtail.data.dataset import Dataset
 from longtail.review.adding import Record, add_texts, make_queue
 from longtail.review.history import log, opinions
 from longtail.review.store import ReviewStore
+from tests.review.browser import SCHEMES, SIZES, Desk, Server, faults_of, playwright  # skips where it is missing
 from tests.review.conftest import wait_until
 from tests.serve.conftest import REVIEWER, trained  # skips where libraries are missing
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs pip install playwright")
-
 pytestmark = pytest.mark.slow
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 N_TEXTS = 12
-PATIENCE_MS = 60_000
 
 
 def text_of(number: int) -> str:
     return f"text {number}: word{number}a word{number}b word{number}c"
-
-
-class Server:
-    """`longtail serve` on a port of its own, which can be killed and started again."""
-
-    def __init__(self, model: Path, reviews: Path | None, *flags: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        kept = [] if reviews is None else ["--reviews", str(reviews)]
-        self.command = [sys.executable, "-m", "longtail", "serve", str(model), "--port", str(self.port), *kept, *flags]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        assert any(line.strip() == "ready" for line in self.process.stderr), "the server did not start"
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        self.process.send_signal(how)
-        self.process.wait(30)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A headless browser."""
-    if CHROMIUM is None:
-        pytest.skip("needs a Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,33 +46,6 @@ def server(chromium: Any, model: Path, shared_store: Path) -> Iterator[Server]:
     started = Server(model, shared_store)
     yield started
     started.end()
-
-
-class Desk:
-    """A person at the page."""
-
-    def __init__(self, browser: Any, url: str, person: str = "ada", *, queue: str = "news", **context: Any) -> None:
-        self.context = browser.new_context(**({"locale": "en-GB"} | context))
-        self.context.set_default_timeout(PATIENCE_MS)
-        self.page = self.context.new_page()
-        self.faults: list[str] = []
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.goto(f"{url}/?queue={queue}")
-        if person:
-            self.page.wait_for_selector("dialog[open]")
-            self.page.keyboard.type(person)
-            self.page.keyboard.press("Enter")
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def sees(self, text: str, place: str = "#text") -> None:
-        """Wait until a text is shown."""
-        playwright.expect(self.page.locator(place)).to_contain_text(text, timeout=PATIENCE_MS)
-
-    def checked(self) -> list[str]:
-        return [name.strip() for name in self.page.locator("#list li.checked .label").all_inner_texts()]
 
 
 @pytest.fixture
@@ -224,14 +153,17 @@ def test_undo_brings_the_last_text_back_also_after_a_reload(
     ada.press("u")
     ada.sees("text 0")
     assert len(ada.checked()) == 2
-    ada.press("2", "Enter")
+    ada.press("2", "/")
+    ada.page.keyboard.type("word11b")
+    ada.sees("word11a", "#matches li[aria-selected=true]")
+    ada.press("Enter", "Enter")
     ada.sees("text 1")
     wait_until(lambda: len(kept(shared_store, queue)) == 3)
     ada.page.reload()
     ada.sees("text 1")
     ada.press("u")
     ada.sees("text 0")
-    assert ada.checked() == ["word0a"]
+    assert ada.checked() == ["word0a", "word11a"], "a label that was found by its name has it again"
     wait_until(lambda: len(kept(shared_store, queue)) == 4)
     assert [row["kind"] for row in kept(shared_store, queue)] == ["accept", "undo", "accept", "undo"]
 
@@ -381,27 +313,15 @@ def test_the_page_speaks_german_and_switches(desk: Callable[..., Desk]) -> None:
     ada.sees("accept what is checked", "#hints")
 
 
-TOO_WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
-    .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll"))
-    .map(one => one.outerHTML)"""
-SCHEMES = ("light", "dark")
-SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 360, "height": 740}}
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_no_violation_and_nothing_is_wider_than_the_screen(
     desk: Callable[..., Desk], server: Server, scheme: str, size: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     ada = desk(color_scheme=scheme, viewport=SIZES[size])
-    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
     def check() -> None:
-        violations = axe.Axe().run(ada.page, options=rules).response["violations"]
-        found = [(one["id"], [node["html"] for node in one["nodes"]]) for one in violations]
-        assert found == []
-        assert ada.page.evaluate(TOO_WIDE) == []
+        assert faults_of(ada.page) == []
 
     ada.sees("text 0")
     check()

@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from longtail.data.dataset import Dataset
+from longtail.predictions import route_of
 from longtail.review.adding import Record, add_texts, find_queue, make_queue
 from longtail.review.history import log, opinions
 from longtail.review.page import documents_router, page
@@ -138,6 +140,28 @@ def test_a_blind_text_shows_nothing_and_keeps_what_would_have_been_shown(
         [opinion] = opinions(store, find_queue(store, "blind"))
     assert opinion.blind
     assert opinion.suggested[0]["id"] == "label1"
+
+
+def test_texts_of_a_queue_are_found_by_their_words(client: Callable[..., TestClient]) -> None:
+    asked = client()
+    asked.post("/v1/review/queues/news/texts", json={"person": "ada", "fields": {"text": "Heat Pumps", "title": "A"}})
+    found = asked.get("/v1/review/queues/news/texts", params={"q": "pump heat"}).json()["texts"]
+    assert [one["fields"] for one in found] == [{"text": "Heat Pumps", "title": "A"}]
+    problem(asked.get("/v1/review/queues/none/texts"), 404)
+
+
+def test_the_route_of_a_text_is_that_of_its_checked_labels(
+    tiny: Callable[..., Dataset], tmp_path: Path, reviews: Path
+) -> None:
+    trained(tiny, n_texts=700).save(tmp_path / "m")
+    models = Models.open({"m": tmp_path / "m"})
+    with TestClient(create_app(models, routers=[review_router(reviews)])) as asked:
+        item = following(asked)
+    calibration = models.default.method.calibration
+    assert calibration is not None
+    scores = np.array([[one["score"] for one in item["suggested"]]])
+    [recall] = calibration.recall.in_lists(scores, scores[:, [one["checked"] for one in item["suggested"]]])
+    assert item["route"] == route_of(recall)
 
 
 def test_figures_are_those_of_the_library(client: Callable[..., TestClient]) -> None:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from longtail.data.vocabulary import Vocabulary
 from longtail.labels.edits import LabelEdit
 from longtail.labels.model_labels import ModelLabels
+from longtail.labels.name_matches import NameOptions
+from longtail.labels.new_names import NameOdds
 from longtail.scores.chain import Chain
 from longtail.scores.edits import Edits
-from longtail.scores.new_labels import NewScores, learn_new_labels, prototype
+from longtail.scores.new_labels import NewScores, learn_new_labels, prototype, texts_to_ask
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 LABELS = ModelLabels(Vocabulary.of(list("abcdef")), np.ones(6, np.int64), np.arange(6, dtype=np.int32), 10)
@@ -60,6 +62,39 @@ def test_new_labels_are_merged_by_score_and_old_ones_keep_theirs(data: st.DataOb
         expected = sorted(every, key=lambda label: -every[label])[:k]
         assert merged.labels[row].tolist() == expected
         assert merged.scores[row].tolist() == [every[label] for label in expected]
+
+
+def test_labels_that_texts_name_are_merged_where_they_are_allowed() -> None:
+    old = lists([[0, 1], [2, NO_LABEL]], [[0.9, 0.3], [0.6, -np.inf]])
+    named = lists([[11, 10], [NO_LABEL, NO_LABEL]], [[0.5, 0.4], [-np.inf, -np.inf]])
+    new = NewScores(np.empty(0, np.int32), np.empty((2, 0), np.float32), named)
+    merged = new.merged_into(old, 3, None)
+    assert merged.labels.tolist() == [[0, 11, 10], [2, NO_LABEL, NO_LABEL]]
+    allowed = np.arange(12) != 11
+    assert new.merged_into(old, 3, allowed).labels.tolist() == [[0, 10, 1], [2, NO_LABEL, NO_LABEL]]
+
+
+def test_examples_and_name_together_tell_more_than_either() -> None:
+    rng = np.random.default_rng(0)
+    n_texts, n_labels = 2000, 30
+    labels = [[int(label)] for label in rng.integers(0, n_labels, n_texts)]
+    vectors = np.array([np.eye(n_labels)[one[0]] + 0.8 * rng.random(n_labels) for one in labels])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    asked = texts_to_ask(n_texts)
+    truth = np.zeros((n_texts, n_labels), bool)
+    truth[np.arange(n_texts), [one[0] for one in labels]] = True
+    odds = sp.csr_matrix(np.where(truth, 1.0, -1.0) + rng.normal(size=truth.shape) * 0.5)
+    of_names = NameOdds(reader=NameOptions(), weights=(0.0,) * 12)
+    step = learn_new_labels(
+        LabelMatrix.from_lists(labels, n_labels),
+        lambda rows: vectors[rows].astype(np.float32),
+        0,
+        (of_names, odds[asked]),
+    )
+    assert step is not None
+    assert step.names == of_names
+    both = [step.with_name(np.array([p], np.float32), np.array([name]))[0] for p in (0.1, 0.6) for name in (-1.0, 1.0)]
+    assert both[0] < min(both[1], both[2]) < max(both[1], both[2]) < both[3]
 
 
 def test_terms_that_all_examples_share_count_most() -> None:

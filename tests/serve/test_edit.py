@@ -75,3 +75,46 @@ def test_only_an_admin_changes_labels(folder: Path, tokens: Path) -> None:
         problem(client.post(EDITS, json=asked), 401)
         problem(client.post(EDITS, json=asked, headers=bearer(REVIEWER)), 403)
         assert client.post(EDITS, json=asked, headers=bearer(ADMIN)).status_code == 200
+
+
+def test_the_history_says_what_was_changed_by_whom_and_what_was_undone(folder: Path, tokens: Path) -> None:
+    with TestClient(create_app(Models.open({"m": folder}), ServeSettings.of({"tokens": str(tokens)}))) as client:
+        problem(client.get(EDITS), 401)
+        empty = client.get(EDITS, headers=bearer(REVIEWER)).json()
+        assert (empty["edits"], empty["may_edit"], empty["person"]) == ([], False, "anna")
+        for asked in (
+            {"action": "rename", "label": "label3", "name": "Three", "person": "somebody else"},
+            {"action": "rename", "label": "label3", "name": "3"},
+            {"action": "undo"},
+            {"action": "merge", "label": "label4", "into": "label3"},
+            {"action": "add", "name": "New", "examples": ["word1a", {"text": "word1b"}], "alternatives": ["Newer"]},
+        ):
+            assert client.post(EDITS, json=asked, headers=bearer(ADMIN)).status_code == 200
+        told = client.get(EDITS, headers=bearer(ADMIN)).json()
+        assert told["may_edit"]
+        rows = [(one["action"], one["old_name"], one["name"], one["undone"]) for one in told["edits"]]
+        assert rows == [
+            ("rename", "word3a", "Three", False),
+            ("rename", "Three", "3", True),
+            ("undo", "", "", False),
+            ("merge", "", "word4a", False),
+            ("add", "", "New", False),
+        ]
+        assert (told["edits"][3]["into_name"], told["edits"][4]["n_examples"]) == ("Three", 2)
+        assert {one["person"] for one in told["edits"]} == {"ops"}, "the name beside the token counts"
+        last = client.get(EDITS, params={"limit": 1}, headers=bearer(ADMIN)).json()
+        assert ([one["action"] for one in last["edits"]], last["n_edits"]) == (["add"], 5)
+    assert load_model(folder).vocabulary_.alternatives(12) == ["Newer"]
+
+
+def test_labels_that_are_no_longer_in_use_are_found_only_when_asked_for(folder: Path) -> None:
+    with TestClient(create_app(Models.open({"m": folder}))) as client:
+
+        def found(**more: object) -> dict[str, str]:
+            labels = client.get("/v1/labels", params={"q": "word3a", "limit": 1, **more}).json()["labels"]
+            return {label["id"]: label["state"] for label in labels}
+
+        assert found() == {"label3": ""}
+        client.post(EDITS, json={"action": "merge", "label": "label3", "into": "label4"})
+        assert "label3" not in found()
+        assert found(in_use=False) == {"label3": "merged into 'label4'"}

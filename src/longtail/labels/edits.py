@@ -81,6 +81,11 @@ class EditedLabels:
             self.merged |= {label: edit.into for label, into in self.merged.items() if into == edit.label}
             self.merged[edit.label] = edit.into
 
+    @property
+    def n_unused(self) -> int:
+        """Number of labels that were retired or merged."""
+        return len(self.retired | self.merged.keys())
+
     def state(self, label: str) -> str:
         """Return `retired`, `merged into ID`, or an empty string for a label in use."""
         if label in self.merged:

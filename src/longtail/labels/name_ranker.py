@@ -180,9 +180,9 @@ class NameRanker:
             rows.append((common, of_labels, right, known, others["texts"][matches.labels] > 0))
         common, of_labels, right, known, seen = (np.concatenate(column) for column in zip(*rows, strict=True))
         weight = 1 / np.sqrt(np.maximum(known, 1))
-        new = _logistic(common[known > 0], right[known > 0], weight[known > 0])
+        new = logistic(common[known > 0], right[known > 0], weight[known > 0])
         both = np.concatenate([common[seen], of_labels[seen]], axis=1)
-        return cls(_logistic(both, right[seen], weight[seen]), new, counts, n_texts)
+        return cls(logistic(both, right[seen], weight[seen]), new, counts, n_texts)
 
     def without(self, matches: NameMatches, labels: LabelMatrix, table: NameTable) -> NameRanker:
         """Return the ranker with the counts of all training texts but these, given by their matches and labels."""
@@ -239,7 +239,7 @@ def right_matches(matches: NameMatches, labels: LabelMatrix) -> NDArray[np.bool_
     return np.isin(matches.texts() * labels.n_labels + matches.labels, texts * labels.n_labels + labels.indices)
 
 
-def _logistic(x: NDArray[np.float32], y: NDArray[np.bool_], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def logistic(x: NDArray[np.float32], y: NDArray[np.bool_], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the weights of a logistic regression, the last one of 1, by Newton's method.
 
     Columns have the same spread for the ridge; without any match all is even.

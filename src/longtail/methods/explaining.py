@@ -47,6 +47,7 @@ class Explaining:
 
         def _check_fitted(self) -> None: ...
         def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK: ...
+        def _words_of_added(self, words: TextWords, label: int, run: Run) -> NDArray[np.float64] | None: ...
 
     def explain(
         self,
@@ -106,7 +107,9 @@ class Explaining:
     def _attribution(self, texts: TextReadings, words: TextWords, number: int, run: Run) -> Attribution:
         """Return how much each word speaks for a label, in numbers of `vocabulary_`."""
         if number not in self.scored_labels_:
-            return Attribution("occlusion", np.zeros(len(words)), note=NOT_SCORED)
+            weights = self._words_of_added(words, number, run)
+            note = NOT_SCORED if weights is None else ""
+            return Attribution("occlusion", np.zeros(len(words)) if weights is None else weights, note=note)
         label = number if self.sees_all_labels else int(np.searchsorted(self.scored_labels_, number))
         return self._attribute(texts, words, label, run)
 

@@ -20,6 +20,7 @@ from longtail.methods.calibrated import MOST_ASKED, Unseen
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
 from longtail.scores.calibrate import LIST_LENGTH
+from longtail.sparse import sp
 from longtail.text.readings import TextReadings
 from longtail.topk import top_k_of_rows
 from longtail.types import TopK
@@ -99,6 +100,16 @@ class Lexical(Method):
         self._check_fitted()
         matches = self.table_.match(TextReadings.of(texts).table)
         return replace(matches, probabilities=self.ranker_.probabilities(matches, self.table_))
+
+    def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
+        """Return vectors of length 1 over all names: those that the text has, rare ones counting most."""
+        matches = self.table_.match(texts.table)
+        rarity = np.log((self.ranker_.n_texts + 1) / (self.ranker_.counts["names"] + 0.5))
+        shape = (len(texts), self.table_.n_names)
+        vectors = sp.csr_matrix((np.ones(len(matches.names)), (matches.texts(), matches.names)), shape=shape)
+        vectors.data[:] = rarity[vectors.indices]  # a name of several labels is there once
+        lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)).ravel())
+        return sp.csr_matrix(sp.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ vectors, dtype=np.float32)
 
     def _attribute(self, texts: TextReadings, words: TextWords, label: int, run: Run) -> Attribution:
         groups = self.table_.words_of_names(self.vocabulary_, label, texts.table, words.forms)

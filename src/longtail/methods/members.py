@@ -152,7 +152,9 @@ class MethodOfMethods(Method):
     members_: list[Method]
 
     def _text_vectors(self, texts: TextReadings, run: Run) -> Any:
-        vectors = (member._text_vectors(texts, _run_for(member, run)) for member in self.members_)
+        # Vectors of names say least; models that were saved before these existed never had them.
+        members = sorted(self.members_, key=lambda member: member.sees_all_labels)
+        vectors = (member._text_vectors(texts, _run_for(member, run)) for member in members)
         return next((one for one in vectors if one is not None), None)
 
     def _lists(self, texts: TextReadings, length: int, run: Run) -> list[TopK]:

@@ -6,7 +6,7 @@ one, and an undo counts as no decision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -56,10 +56,12 @@ def reviewed(store: ReviewStore, queue: Queue | None = None) -> Iterator[Reviewe
         yield Reviewed(rows[0][0], [opinion for _, opinion in rows])
 
 
-def label_names(store: ReviewStore) -> dict[str, str]:
-    """Return the names of labels that were suggested or added."""
+def label_names(store: ReviewStore, labels: Collection[str] | None = None) -> dict[str, str]:
+    """Return the names of labels that were suggested or added; of all, or of those of `labels` that have one."""
+    wanted = sa.select(LABELS).order_by(LABELS.c.id)
+    wanted = wanted if labels is None else wanted.where(LABELS.c.id.in_(list(labels)))
     with store.reading() as connection:
-        return {row.id: row.name for row in connection.execute(sa.select(LABELS).order_by(LABELS.c.id))}
+        return {row.id: row.name for row in connection.execute(wanted)}
 
 
 def log(store: ReviewStore, queue: Queue | None = None) -> Iterator[dict[str, Any]]:

@@ -99,6 +99,7 @@ class Item(msgspec.Struct):
     model: str
     revision: str
     filed: Annotated[list[str] | None, msgspec.Meta(description="What the person had filed and took back.")] = None
+    filed_names: Annotated[dict[str, str] | None, msgspec.Meta(description="Names of these labels, by id.")] = None
 
 
 class Desk(msgspec.Struct):
@@ -107,6 +108,19 @@ class Desk(msgspec.Struct):
     queue: str
     progress: dict[str, int]
     item: Item | None
+
+
+class TextOfQueue(msgspec.Struct):
+    """A text of a queue."""
+
+    text: int
+    fields: dict[str, str]
+
+
+class FoundTexts(msgspec.Struct):
+    """Texts that have the words that were asked for."""
+
+    texts: list[TextOfQueue]
 
 
 class Acknowledged(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The review desk over HTTP: claim the next text with suggestions, decide, skip, undo, add texts, see the figures.
+"""The review desk over HTTP: claim the next text with suggestions, decide, skip, undo, add and find texts, see figures.
 
     create_app(models, settings, routers=[review_router("reviews.db")])
 
@@ -14,20 +14,24 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 
 from longtail.errors import DataError
 from longtail.review.adding import Queue, make_queue, queues
 from longtail.review.desk import ClaimedText, Decision, Shown, claim, claim_new_text, decide, undo
+from longtail.review.finding import find_texts
+from longtail.review.history import label_names
 from longtail.review.messages import (
     Acknowledged,
     Desk,
     Filing,
+    FoundTexts,
     Item,
     NewText,
     NextRequest,
     QueueFacts,
     QueueList,
+    TextOfQueue,
     UndoRequest,
 )
 from longtail.review.statistics import figures, progress
@@ -170,8 +174,29 @@ async def undo_last(
     asked = await _body(request, service, UndoRequest)
     person = _person(caller, asked.person)
     undone = await asyncio.to_thread(undo, store, queue, person, asked.key)
-    text, labels = (None, None) if undone is None else (undone.text, list(undone.labels))
-    return await _desk(service, store, queue, text, asked.model, filed=labels)
+    if undone is None:
+        return await _desk(service, store, queue, None, asked.model)
+    names = await asyncio.to_thread(label_names, store, undone.labels)
+    vocabulary = service.models.get(asked.model).method.vocabulary_
+    names |= {label: vocabulary.name_of(label) for label in undone.labels if label in vocabulary.position}
+    return await _desk(service, store, queue, undone.text, asked.model, filed=list(undone.labels), names=names)
+
+
+@_review.get(
+    "/queues/{queue}/texts",
+    response_class=Response,
+    responses={200: json_response(FoundTexts, "Texts that fit, in the order of the queue."), **_FAULTS},
+    dependencies=[Depends(requires("review"))],
+)
+async def texts(
+    store: AnyStore,
+    queue: AnyQueue,
+    q: Annotated[str, Query(max_length=200, description="Words that the text must have; all texts without any.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> Response:
+    """Find texts of a queue by their words."""
+    found = await asyncio.to_thread(find_texts, store, queue, q, limit)
+    return _json(FoundTexts([TextOfQueue(one.id, dict(one.fields)) for one in found]))
 
 
 @_review.get(
@@ -193,12 +218,13 @@ async def _desk(
     model: str | None,
     *,
     filed: list[str] | None = None,
+    names: dict[str, str] | None = None,
 ) -> Response:
     """Return a text with its suggestions, and how far the queue is."""
     item: Item | None = None
     if text is not None:
         item = await item_for(service, text, model)
-        item.filed = filed
+        item.filed, item.filed_names = filed, names
     return _json(Desk(queue.name, await asyncio.to_thread(progress, store, queue), item))
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import sqlalchemy as sa
 
+from longtail.predictions import Route, route_of
 from longtail.review.desk import ClaimedText, Shown
 from longtail.review.messages import Item, LabelToShow
 from longtail.review.schema import TEXTS
@@ -84,4 +86,14 @@ async def _suggested(
         for place, (label, score) in enumerate(zip(labels.labels, labels.scores, strict=True))
         if place < N_SHOWN or score >= threshold
     ]
-    return suggested, labels.route, labels.cut
+    return suggested, _route(model, labels.scores, threshold), labels.cut
+
+
+def _route(model: ServedModel, scores: list[float], threshold: float) -> Route | None:
+    """Return who should look at a text if only the checked labels are filed; None where scores are not calibrated."""
+    calibration = model.method.chain_.calibration
+    if calibration is None:
+        return None
+    whole = np.array([scores], np.float32)
+    checked = np.where(whole >= threshold, whole, np.float32(-np.inf))
+    return route_of(float(calibration.recall.in_lists(whole, checked)[0]))

@@ -35,6 +35,7 @@ class FoundLabel(msgspec.Struct):
     matched: Annotated[str, msgspec.Meta(description="The name that fits: the label's, or another one of it.")]
     similarity: Annotated[float, msgspec.Meta(description="1 where the name holds the query.")]
     n_train_texts: int
+    state: Annotated[str, msgspec.Meta(description="retired, or merged into 'ID'; empty for a label in use.")] = ""
 
 
 class FoundLabels(msgspec.Struct):
@@ -92,10 +93,12 @@ def labels(
     q: Annotated[str, Query(min_length=1, max_length=200, description="A name, or the beginning of one.")],
     limit: Annotated[int, Query(ge=1, le=_MOST_LABELS)] = 20,
     model: Annotated[str | None, Query(description="The name of a model; by default the first.")] = None,
+    in_use: Annotated[bool, Query(description="false: also labels that were retired or merged.")] = True,
 ) -> Response:
     """Find labels by any of their names: by its beginning, or by what looks like it."""
     served = service.models.get(model)
-    vocabulary = served.method.vocabulary_
+    vocabulary, state = served.method.vocabulary_, served.method.chain_.edited.state
+    unused = served.method.chain_.edited.n_unused if in_use else 0
     matches = [
         FoundLabel(
             id=row["id"],
@@ -104,11 +107,13 @@ def labels(
             matched=match.name,
             similarity=round(match.similarity, 3),
             n_train_texts=int(served.method.train_counts_[match.label]),
+            state=state(row["id"]),
         )
-        for match in served.search.find(q, limit)
+        for match in served.search.find(q, limit + unused)
         for row in vocabulary.table.slice(match.label, 1).select(["id", "name"]).to_pylist()
+        if not (in_use and state(row["id"]))
     ]
-    return _json(FoundLabels(matches, served.name))
+    return _json(FoundLabels(matches[:limit], served.name))
 
 
 @router.get(

@@ -1,10 +1,11 @@
 // The desk: fetches texts, takes keys, files decisions.
 
 import { Refused, Unreachable, get, persistently, post, upload, whenATokenIsNeeded } from "./api.js";
+import { change, history, parts } from "./edits.js";
 import { decision, recordFor, withLabels } from "./items.js";
 import { Outbox, newKey } from "./outbox.js";
 import { Search } from "./search.js";
-import { $, ask, drawHints, drawLabels, drawReasons, drawText } from "./view.js";
+import { $, ask, drawHints, drawLabels, drawReasons, drawText, submitted } from "./view.js";
 import { keep, kept, otherLanguage, word, writeWords } from "./words.js";
 
 const HISTORY = 50;
@@ -32,7 +33,7 @@ const outbox = new Outbox(
   (why) => say(word("refused")(why)),
 );
 
-const search = new Search(addLabel, say, () => desk.item && $("text").focus({ preventScroll: true }));
+const search = new Search({ add: addLabel, say, closed: () => desk.item && $("text").focus({ preventScroll: true }) });
 
 function say(text) {
   $("status").textContent = text;
@@ -136,7 +137,7 @@ async function bring(fields) {
     const tag = async (more) => (await post("/v1/tag", { records: [recordFor(desk.model, fields)], k: 9, ...more })).results[0];
     const [tagged, filed] = [await tag({}), await tag({ threshold: calibrated ? "auto" : 0.5 })];
     const suggested = tagged.labels.map((one, place) => ({ ...one, checked: place < filed.labels.length }));
-    answer = { progress: {}, item: { text: 0, fields, suggested, calibrated, blind: false, route: tagged.route, cut: tagged.cut } };
+    answer = { progress: {}, item: { text: 0, fields, suggested, calibrated, blind: false, route: filed.route, cut: tagged.cut } };
   }
   const item = received(answer);
   if (!desk.store) $("progress").textContent = "";
@@ -214,6 +215,21 @@ function addLabel(match) {
   labels[at].checked = true;
   desk.cursor = at;
   redraw();
+}
+
+// Adds a label that the model does not have, with the text at hand as an example, if the person wants it.
+async function makeLabel(name) {
+  const { item } = desk;
+  $("make-name").value = name;
+  $("make-others").value = "";
+  $("make-example").checked = true;
+  if (!(await submitted("make"))) return;
+  const examples = $("make-example").checked ? [recordFor(desk.model, item.fields)] : [];
+  const facts = { name: $("make-name").value.trim(), alternatives: parts($("make-others").value), examples };
+  say(word("loading"));
+  const made = await change("add", facts, desk.person);
+  say(word("didAdd")(made.name, examples.length));
+  if (desk.item === item) addLabel({ id: made.label, name: made.name, path: [] });
 }
 
 // ---- why
@@ -316,6 +332,7 @@ async function begin() {
   } catch (error) {
     if (!(error instanceof Refused) || ![403, 404].includes(error.status)) throw error;
   }
+  if ((await history()).may_edit) search.create = (name) => attempt(() => makeLabel(name));
   drawHints(desk.store);
   for (const id of ["undo", "skip"]) $(id).hidden = !desk.store;
   if (!desk.store) return showStart();

@@ -6,7 +6,7 @@ export function withLabels(item) {
   item.labels = item.suggested.map((one) => ({ ...one, checked: filed ? filed.has(one.id) : one.checked }));
   const shown = new Set(item.suggested.map((one) => one.id));
   for (const id of item.filed ?? []) {
-    if (!shown.has(id)) item.labels.push({ id, name: id, path: [], score: null, checked: true });
+    if (!shown.has(id)) item.labels.push({ id, name: item.filed_names?.[id] ?? id, path: [], score: null, checked: true });
   }
   return item;
 }

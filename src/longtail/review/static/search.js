@@ -1,22 +1,23 @@
-// Finds labels by their names and hands the chosen one over.
+// Finds labels by their names and hands the chosen one over, or the name of a new one.
 
 import { Unreachable, get } from "./api.js";
 import { $, drawMatches } from "./view.js";
 import { word } from "./words.js";
 
 export class Search {
-  // `add` gets the label that was chosen, `say` what is to be told, `closed` is called when the search ends.
-  constructor(add, say, closed) {
-    Object.assign(this, { add, say, closed, matches: [], chosen: 0, asking: new AbortController() });
+  // `find` answers a query with labels, `add` gets the label that was chosen, `say` what is to be told, `closed` is
+  // called when the search ends. With `create`, a name that no label has may be chosen, too.
+  constructor({ find = labelsInUse, add, say, closed, create = null }) {
+    Object.assign(this, { find, add, say, closed, create, matches: [], chosen: 0, asking: new AbortController() });
     $("query").addEventListener("keydown", (event) => this.key(event));
     $("query").addEventListener("input", () => this.ask());
   }
 
-  open() {
+  open(focused = true) {
     $("search").hidden = false;
     $("query").value = "";
     this.draw([]);
-    $("query").focus();
+    if (focused) $("query").focus();
   }
 
   close() {
@@ -38,8 +39,10 @@ export class Search {
     const query = $("query").value.trim();
     if (!query) return this.draw([]);
     try {
-      const { labels } = await get(`/v1/labels?limit=8&q=${encodeURIComponent(query.slice(0, 200))}`, signal);
-      this.draw(labels);
+      const labels = await this.find(query, signal);
+      if (signal.aborted) return undefined;
+      const isKnown = labels.some((one) => one.name.toLowerCase() === query.toLowerCase());
+      this.draw(this.create && !isKnown ? [...labels, { isNew: true, name: query, path: [] }] : labels);
       this.say(labels.length ? "" : word("noMatch"));
     } catch (error) {
       if (error.name !== "AbortError") this.say(error instanceof Unreachable ? word("offline") : error.message);
@@ -51,7 +54,8 @@ export class Search {
     const match = this.matches[place];
     if (!match) return;
     this.close();
-    this.add(match);
+    if (match.isNew) this.create(match.name);
+    else this.add(match);
   }
 
   key(event) {
@@ -63,4 +67,8 @@ export class Search {
     else return;
     event.preventDefault();
   }
+}
+
+async function labelsInUse(query, signal) {
+  return (await get(`/v1/labels?limit=8&q=${encodeURIComponent(query.slice(0, 200))}`, signal)).labels;
 }

@@ -16,14 +16,21 @@ export function make(kind, ...children) {
   return element;
 }
 
-// Asks for one line in a dialog, and returns it.
-export function ask(title, label, value = "") {
+// Asks for one line in a dialog, and returns it; if the dialog is left with Escape, `value`, or nothing where `mayLeave`.
+export function ask(title, label, value = "", mayLeave = false) {
   $("ask-title").textContent = word(title);
   $("ask-label").textContent = word(label);
   $("answer").value = value;
-  $("ask").showModal();
+  $("answer").select();
+  return submitted("ask").then((isOk) => (mayLeave && !isOk ? "" : $("answer").value.trim() || value));
+}
+
+// Opens a dialog, and returns whether it was left by its button or Enter, and not by Escape.
+export function submitted(dialog) {
+  $(dialog).returnValue = "";
+  $(dialog).showModal();
   return new Promise((resolve) => {
-    $("ask").addEventListener("close", () => resolve($("answer").value.trim() || value), { once: true });
+    $(dialog).addEventListener("close", () => resolve($(dialog).returnValue === "ok"), { once: true });
   });
 }
 
@@ -115,7 +122,8 @@ export function drawReasons(label, explanation, failure) {
 
 export function drawMatches(matches, chosen, pick) {
   const rows = matches.map((match, place) => {
-    const row = make("li", make("span.label", match.name));
+    const row = make("li", make("span.label", match.isNew ? word("newLabel")(match.name) : match.name));
+    if (match.state) row.append(make("span.path", word("notInUse")));
     if (match.matched && match.matched !== match.name) row.append(make("span.path", `= ${match.matched}`));
     if (match.path.length) row.append(make("span.path", match.path.join(" › ")));
     row.role = "option";
@@ -133,6 +141,11 @@ export function drawMatches(matches, chosen, pick) {
 export function drawHints(hasStore) {
   const hints = [["↵", "hintAccept"], ["1–9", "hintToggle"], ["↑↓", "hintMove"], ["/", "hintAdd"], ["?", "hintWhy"], ["n", "hintNew"]];
   if (hasStore) hints.splice(5, 0, ["u", "hintUndo"], ["s", "hintSkip"]);
+  drawKeys(hints);
+}
+
+// Draws keys and what they do.
+export function drawKeys(hints) {
   $("hints").replaceChildren(...hints.map(([key, name]) => make("span", make("kbd", key), ` ${word(name)}`)));
 }
 
@@ -168,7 +181,7 @@ function marked(text, spans = []) {
   return nodes;
 }
 
-function shorten(text, length) {
+export function shorten(text, length) {
   const characters = Array.from(text.replace(/\s+/g, " "));
   return characters.length > length ? `${characters.slice(0, length).join("")} …` : characters.join("");
 }
