@@ -139,6 +139,7 @@ def predict_block(spec: BlockSpec) -> int:
 
     The part is written under another name and renamed when it is whole, so it may be tried again at any time.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _OPENING:  # threads share one model
@@ -155,6 +156,7 @@ def predict_block(spec: BlockSpec) -> int:
                 n_texts += len(table)
         file.flush()
         os.fsync(file.fileno())
+    pa.default_memory_pool().release_unused()  # it keeps what threads have freed, up to 70 MB
     return n_texts
 
 

@@ -23,7 +23,6 @@ from longtail.labels.tree import TreeOptions
 from longtail.labels.vectors import VectorOptions
 from longtail.linear.contributions import attribute_linear
 from longtail.linear.ranker import RankerOptions
-from longtail.linear.resources import estimate_linear
 from longtail.linear.training import SolverOptions
 from longtail.linear.tree import BeamOptions, LinearTree, TreeMember, fit_tree
 from longtail.methods.base import METHODS, ResourceEstimate
@@ -130,6 +129,8 @@ class Linear(FeatureEnsemble[TreeMember]):
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""
+        from longtail.linear.resources import estimate_linear  # brings all of `neighbours`, which tagging needs not
+
         options: LinearOptions = self.options
         new, n_members = self._uncalibrated(), len(list(self._plans()))
         fit = (lambda part: new.fit(part, threads=threads)) if measure else None
