@@ -75,7 +75,9 @@ def test_the_toml_of_every_preset_is_read_back(preset: str | None) -> None:
         ("parts.1.size=9", {"parts": (Inner(), Inner(size=9))}),
         ("parts.*.word=w", {"parts": (Inner(word="w"), Inner(size=4, word="w"))}),
         ("parts=[{size = 1}]", {"parts": (Inner(size=1),)}),
+        ('parts=[{"size": 1, "word": "w"}]', {"parts": (Inner(size=1, word="w"),)}),
         ("name=a=b", {"name": "a=b"}),
+        ("name=[a: b", {"name": "[a: b"}),
     ],
 )
 def test_a_setting_changes_what_its_path_names(setting: str, expected: dict[str, Any]) -> None:

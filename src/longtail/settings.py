@@ -4,8 +4,8 @@
     with_settings(plain, ["ranker.threshold=1"])  ->  plain options with these values laid over
 
 In a setting a number or `*` selects items of a list: `features.blocks.0.weight=2`, `features.blocks.*.min_df=3`. Values
-are TOML; what is not TOML is a string. A `kind` that selects another part (`encoder.kind=bilstm`) drops the options of
-the old one.
+are TOML, or lists and tables as JSON; all else is a string. A `kind` that selects another part (`encoder.kind=bilstm`)
+drops the options of the old one.
 """
 
 from __future__ import annotations
@@ -67,10 +67,18 @@ def value_at(options: Mapping[str, Any], path: str) -> Any:
 
 
 def read_value(text: str) -> Any:
-    """Return a value written as TOML; anything else is a string."""
+    """Return a value written as TOML, or a list or table written as JSON; anything else is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except ValueError:  # not TOML, or a number with more digits than Python reads
+        return _list_or_table(text)
+
+
+def _list_or_table(text: str) -> Any:
+    """Return what JSON says, or the text itself."""
+    try:
+        return json.loads(text) if text.startswith(("[", "{")) else text
+    except ValueError:
         return text
 
 

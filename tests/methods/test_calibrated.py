@@ -13,6 +13,7 @@ from longtail.data.dataset import Dataset, Split
 from longtail.errors import ConfigError
 from longtail.methods import create_method, load_model
 from longtail.methods.base import Method
+from longtail.methods.calibrated import Unseen
 from longtail.methods.linear import Linear
 from longtail.run.run import Run
 from longtail.text.readings import TextReadings
@@ -132,3 +133,20 @@ def test_the_second_linear_model_has_not_seen_the_texts_that_it_is_asked_about(d
     assert model.calibration is not None
     assert (len(model.train), len(model.asked), model.calibration.n_texts) == (630, 70, 70)
     assert not {*model.train} & {*model.asked}
+
+
+class Asked(Linear):
+    """Keeps what it says of unseen texts."""
+
+    def _unseen(self, split: Split, texts: TextReadings, run: Run) -> Unseen | None:
+        self.unseen, self.split = super()._unseen(split, texts, run), split
+        return self.unseen
+
+
+def test_labels_that_the_whole_model_knows_are_not_missed_for_the_threshold() -> None:
+    """Eight of 808 assignments are of labels that occur once: so many of a text's labels are new to the whole model."""
+    labels = [[f"l{row % 10}", *([f"once{row}"] if row % 100 == 0 else [])] for row in range(800)]
+    model = Asked().fit(Split.of([f"w{row % 10} v{row}" for row in range(800)], labels))
+    assert model.unseen is not None
+    n_asked = len(model.unseen.rows)
+    assert model.unseen.n_assigned == pytest.approx(n_asked / (1 - 8 / 808))

@@ -54,6 +54,14 @@ def test_the_threshold_is_the_best_of_all(pairs: list[tuple[int, bool]], n_misse
     assert f1(best) == pytest.approx(max(map(f1, scores)))
 
 
+def test_a_model_that_misses_fewer_labels_than_that_of_the_lists_gets_a_higher_threshold() -> None:
+    lists, labels = many()
+    missed = LabelMatrix.from_lists([[*labels[row].tolist(), 3, 4] for row in range(len(labels))], 5)
+    known = len(labels.indices)
+    assert fit_calibration(lists, missed).f1_threshold < fit_calibration(lists, missed, known).f1_threshold
+    assert fit_calibration(lists, missed, known).f1_threshold == fit_calibration(lists, labels).f1_threshold
+
+
 def test_labels_of_one_probability_keep_the_order_of_their_scores() -> None:
     flat = TopK(np.zeros((400, 1), np.int32), np.linspace(0, 1, 400, dtype=np.float32)[:, None])
     step = fit_calibration(flat, LabelMatrix.from_lists([[row % 2] for row in range(400)], 2))

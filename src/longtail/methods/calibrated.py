@@ -35,6 +35,8 @@ MOST_ASKED = 4000
 """A calibration is fitted to at most so many texts."""
 _KEPT_OUT, _MOST_KEPT_OUT = 0.05, 2000
 """Share of the texts that are kept out of training, and most of them."""
+_MOST_NEW = 0.5
+"""Where more of the labels than this occur once, an estimate of how many are new means little."""
 _LONGER = 1.3
 """How much longer training takes with a second model, at most."""
 _DRAWN = 3
@@ -47,6 +49,9 @@ class Unseen(NamedTuple):
 
     rows: NDArray[np.int64]  # (n,) of the training texts
     lists: TopK  # (n, up to `LIST_LENGTH`) as `_top_k` gives them
+    n_assigned: float | None = None
+    """How many labels the texts would have if a model of a part of the texts missed no more of them than the whole one;
+    None if the lists are as good as those of the whole model."""
 
 
 class Calibrated:
@@ -113,7 +118,8 @@ class Calibrated:
             some, share = split.take(train), n_trained / n_texts
             return dict(vars(self._ask_second_model(some, texts.take(train), texts.take(asked), share, within)))
 
-        return Unseen(asked, TopK(**within.stages.arrays("lists", build)[0]))
+        lists = TopK(**within.stages.arrays("lists", build)[0])
+        return Unseen(asked, lists, _n_assigned(split.labels, train, asked))
 
     def _ask_second_model(self, split: Split, texts: TextReadings, asked: TextReadings, share: float, run: Run) -> TopK:
         """Train a second model on a split, a share of what `_fit` was given, and return its lists of other texts."""
@@ -146,7 +152,7 @@ class Calibrated:
         truth = replace(whole.labels.take(unseen.rows), n_labels=len(labels.vocabulary))
         length = chain.n_candidates(LIST_LENGTH)
         lists = chain.apply(self._in_vocabulary(unseen.lists.first(length)), LIST_LENGTH, labels)
-        chain = Chain((*chain.steps, fit_calibration(lists, truth)))
+        chain = Chain((*chain.steps, fit_calibration(lists, truth, unseen.n_assigned)))
         return Chain((*chain.steps, *self._learn_new_labels(whole, texts, chain, run)))
 
     def _uncalibrated(self) -> Self:
@@ -160,3 +166,15 @@ class Calibrated:
 
     def _drawn(self, n_texts: int) -> NDArray[np.int64]:
         return np.random.default_rng([self.options.seed, _DRAWN]).permutation(n_texts)
+
+
+def _n_assigned(labels: LabelMatrix, train: NDArray[np.int64], asked: NDArray[np.int64]) -> float:
+    """Return how many labels the asked texts would have if only those were new that are new to the whole model.
+
+    Labels that none of the texts `train` has are left out. How many the whole model will not know is the share of
+    labels that it has met once (Good and Turing's estimate).
+    """
+    counts = labels.texts_per_label()
+    n_known = int((labels.take(train).texts_per_label() > 0)[labels.take(asked).indices].sum())
+    share_of_new = (counts == 1).sum() / max(counts.sum(), 1)
+    return float(n_known / (1 - min(share_of_new, _MOST_NEW)))

@@ -63,12 +63,14 @@ class Calibrate(ScoreStep):
         return np.interp(scores, self.scores, self.probabilities).astype(np.float32)
 
 
-def fit_calibration(lists: TopK, labels: LabelMatrix) -> Calibrate:
+def fit_calibration(lists: TopK, labels: LabelMatrix, n_assigned: float | None = None) -> Calibrate:
     """Return the step that calibrates these scores.
 
     Args:
         lists: What a model suggests for texts that it has not seen.
         labels: The labels of these texts; those that are not in the lists count as missed for the threshold.
+        n_assigned: How many labels the texts have for the threshold; by default all. The model of the lists may miss
+            more than the one whose scores are calibrated.
     """
     filled, right = lists.labels != NO_LABEL, are_right(lists, labels)
     if not filled.any():
@@ -79,7 +81,9 @@ def fit_calibration(lists: TopK, labels: LabelMatrix) -> Calibrate:
     return Calibrate(
         scores=tuple(knots.tolist()),
         probabilities=tuple(values.tolist()),
-        f1_threshold=best_f1_threshold(probabilities[filled], right[filled], len(labels.indices)),
+        f1_threshold=best_f1_threshold(
+            probabilities[filled], right[filled], len(labels.indices) if n_assigned is None else n_assigned
+        ),
         sets=LabelSets.fit(probabilities, right, labels.labels_per_text()),
         recall=ExpectedRecall.fit(probabilities, right, labels.labels_per_text()),
         n_texts=len(lists),
@@ -94,7 +98,7 @@ def are_right(lists: TopK, labels: LabelMatrix) -> NDArray[np.bool_]:
     return np.asarray(np.isin(keys, texts * n_labels + labels.indices) & (lists.labels != NO_LABEL))
 
 
-def best_f1_threshold(probabilities: NDArray[np.float64], right: NDArray[np.bool_], n_assigned: int) -> float:
+def best_f1_threshold(probabilities: NDArray[np.float64], right: NDArray[np.bool_], n_assigned: float) -> float:
     """Return the threshold that gives the best micro-F1, where texts have `n_assigned` labels in all."""
     order = np.argsort(-probabilities, kind="stable")
     hits = np.cumsum(right[order])
