@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from longtail.cli.main import main
 from longtail.data.dataset import Dataset
+from longtail.data.write import write_dataset
 from longtail.methods import create_method
 from longtail.run.ray import RayEngine
 from longtail.run.run import Run
@@ -117,6 +119,20 @@ def test_a_killed_worker_and_a_killed_driver_end_in_the_same_model(cluster: Any,
     subprocess.run(command, check=True)
     models = [json.loads((tmp_path / name / "manifest.json").read_bytes())["files"] for name in ("whole", "killed")]
     assert models[0] == models[1]
+
+
+def test_the_rows_of_a_comparison_use_the_cluster(
+    cluster: Any, tiny: Callable[..., Dataset], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_dataset(tiny(), tmp_path / "data")
+    compare = ["compare", str(tmp_path / "data"), "--methods", "linear,knn", "--quiet", "--json"]
+    rows = {}
+    for name, engine in {"here": "local", "there": f"ray://{cluster.address}"}.items():
+        capfd.readouterr()
+        assert main([*compare, "--out", str(tmp_path / name), "--engine", engine]) == 0
+        figures = json.loads(capfd.readouterr().out)
+        rows[name] = {one["name"]: one["results"]["metrics"] for one in figures["runs"]}
+    assert rows["here"] == rows["there"]
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:

@@ -155,6 +155,11 @@ def test_a_job_that_always_dies_is_reported_by_name(engine: RayEngine) -> None:
     assert list(engine.map(process_id, [0]))  # the cluster, which the other engine did not start, goes on
 
 
+def test_a_second_cluster_is_refused(engine: RayEngine) -> None:
+    with pytest.raises(ConfigError, match=r"uses the Ray cluster at \S+ already; .*, got 10.0.0.1:6379"):
+        RayEngine("10.0.0.1:6379")
+
+
 def test_results_may_be_written_into(engine: RayEngine) -> None:
     (found,) = engine.map(ones, [100_000])
     found += 1

@@ -80,6 +80,11 @@ class RayEngine:
         is_ours = not ray.is_initialized()
         if is_ours:
             _connect(address, asked, object_store_bytes)
+        elif address and address.removeprefix(SCHEME) not in ("auto", ray.get_runtime_context().gcs_address):
+            used = ray.get_runtime_context().gcs_address
+            raise ConfigError(
+                f"this process uses the Ray cluster at {used} already; leave `address` out, got {address}"
+            )
         n_processors = int(ray.cluster_resources().get("CPU", 0))
         if not n_processors:
             raise LongtailError("the Ray cluster has no processors for jobs; start a node with `ray start --num-cpus`")
