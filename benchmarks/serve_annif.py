@@ -48,7 +48,8 @@ def served(environments: Path, folder: Path, data: Any, n_workers: int) -> Itera
     command = [str(program / "gunicorn"), "-w", str(n_workers), "-b", f"127.0.0.1:{port}", "-t", "600", "-k"]
     command += ["uvicorn.workers.UvicornWorker", "annif:create_app()"]
     config = {"ANNIF_CONFIG": "annif.default_config.ProductionConfig"}
-    process = subprocess.Popen(command, cwd=folder, env={**variables, **config})
+    with open(folder / "server.log", "ab") as log:
+        process = subprocess.Popen(command, cwd=folder, env={**variables, **config}, stdout=log, stderr=log)
     try:
         for _ in range(600):
             try:
@@ -75,7 +76,9 @@ def train(environments: Path, folder: Path, data: Any, n_threads: int) -> tuple[
             ["load-vocab", "--force", "labels", "labels.csv"],
             ["train", "--jobs", str(n_threads), "omikuji", "train.tsv"],
         ):
-            subprocess.run([str(python.parent / "annif"), *command], cwd=folder, env=variables, check=True)
+            with open(folder / "train.log", "ab") as log:
+                program = str(python.parent / "annif")
+                subprocess.run([program, *command], cwd=folder, env=variables, stdout=log, stderr=log, check=True)
         (folder / "trained").touch()
     return python.parent, variables
 

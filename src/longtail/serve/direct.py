@@ -24,7 +24,10 @@ class Direct:
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
         self.app = app
         self.routes = {
-            (method, route.path): route for route in routes if isinstance(route, APIRoute) for method in route.methods
+            (method, route.path): route
+            for route in routes
+            if isinstance(route, APIRoute)
+            for method in route.methods or ()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
