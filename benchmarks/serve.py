@@ -211,6 +211,12 @@ def main() -> None:
                 "sixteen": best(port=port, bodies=sixteen, connections=32),
                 "one": best(port=port, bodies=one, connections=64),
             }
+
+    def keep() -> None:
+        facts = {"run": run | {"others_cores": round(others.cores(), 2)}, "bars": BARS, "reached": reached(measured)}
+        results.write_text(json.dumps(facts | {"measured": measured}, indent=1) + "\n")
+
+    keep()  # in case Annif cannot be installed or trained
     if arguments.annif and wanted("annif"):
         folder = WORK / f"annif-{arguments.data}"
         with serve_annif.served(WORK / "environments", folder, data, arguments.threads) as (port, facts):
@@ -223,8 +229,7 @@ def main() -> None:
                 "/v1/projects/omikuji/suggest-batch?limit=5",
             )  # fmt: skip
             measured["annif"] = best(port=port, bodies=bodies, connections=32) | facts
-    results.write_text(json.dumps({"run": run | {"others_cores": round(others.cores(), 2)}, "bars": BARS,
-                                   "reached": reached(measured), "measured": measured}, indent=1) + "\n")  # fmt: skip
+    keep()
     print(json.dumps(json.loads(results.read_text())["reached"], indent=1))
 
 
@@ -243,7 +248,7 @@ def reached(measured: dict[str, Any]) -> dict[str, float]:
     if "memory" in measured:
         workers = measured["memory"]["workers"].values()
         figures["memory_over_model_mb_per_worker"] = max(memory["over_model_mb_per_worker"] for memory in workers)
-    if "annif" in measured and "sixteen" in measured:
+    if "annif" in measured and "sixteen" in measured and measured["annif"]["requests_per_s"]:
         figures["annif_gain"] = round(measured["sixteen"]["requests_per_s"] / measured["annif"]["requests_per_s"], 2)
     return figures
 
