@@ -1,4 +1,4 @@
-"""How fast `longtail serve` is on two cores: python benchmarks/serve.py [--annif PYTHON]
+"""How fast `longtail serve` is on two cores: python benchmarks/serve.py [--annif]
 
 A linear model of tibkat-gnd (trained once, under benchmarks/work/serve) is served, and a load generator of its own
 process (serve_load.py; the cores that it takes are reported) asks it with texts of the dev split:
@@ -12,8 +12,10 @@ process (serve_load.py; the cores that it takes are reported) asks it with texts
     memory        proportional set size of 2 and 4 workers after load
     annif         with --annif: Annif's server with an omikuji model of the same data, one gunicorn worker per core
 
-PYTHON is the interpreter of an environment with annif[omikuji] and gunicorn. Nothing else should run on the machine:
-`others_cores` says what did. Results: results/serve.json.
+    workers       with --workers: `sixteen` and `one` of two processes
+
+Annif gets an environment of its own (environments.py). Nothing else should run on the machine: `others_cores` says
+what did. Results: results/serve.json.
 """
 
 from __future__ import annotations
@@ -129,7 +131,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many runs counts where speed is measured")
     parser.add_argument("--model", type=Path, help="a model that is trained already")
-    parser.add_argument("--annif", type=Path, help="the interpreter of an environment with annif[omikuji] and gunicorn")
+    parser.add_argument("--annif", action="store_true", help="measure Annif's server too; it is trained once")
+    parser.add_argument("--workers", action="store_true", help="measure two processes too")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--only", default="", help="parts by commas")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -145,7 +149,8 @@ def main() -> None:
     write_requests(sixteen, [json.dumps({"texts": texts[at : at + 16]}).encode() for at in range(0, len(texts), 16)])
     seconds, rounds = arguments.seconds, arguments.rounds
     only = set(arguments.only.split(",")) - {""}
-    measured: dict[str, Any] = json.loads(RESULTS.read_text())["measured"] if only and RESULTS.exists() else {}
+    results: Path = arguments.results
+    measured: dict[str, Any] = json.loads(results.read_text())["measured"] if only and results.exists() else {}
 
     def wanted(*names: str) -> bool:
         return not only or bool(only & set(names))
@@ -200,8 +205,21 @@ def main() -> None:
                 measured["memory"]["workers"][n_workers] = {"pss_mb": round(pss_mb(process), 1)}
         for n_workers, memory in measured["memory"]["workers"].items():
             memory["over_model_mb_per_worker"] = round((memory["pss_mb"] - model_mb) / int(n_workers), 1)
+    if arguments.workers and wanted("workers"):
+        with served(model, "--workers", "2") as (port, _):
+            measured["workers"] = {
+                "sixteen": best(port=port, bodies=sixteen, connections=32),
+                "one": best(port=port, bodies=one, connections=64),
+            }
+
+    def keep() -> None:
+        facts = {"run": run | {"others_cores": round(others.cores(), 2)}, "bars": BARS, "reached": reached(measured)}
+        results.write_text(json.dumps(facts | {"measured": measured}, indent=1) + "\n")
+
+    keep()  # in case Annif cannot be installed or trained
     if arguments.annif and wanted("annif"):
-        with serve_annif.served(arguments.annif, WORK / "annif", data, arguments.threads) as (port, facts):
+        folder = WORK / f"annif-{arguments.data}"
+        with serve_annif.served(WORK / "environments", folder, data, arguments.threads) as (port, facts):
             bodies = WORK / "annif.bin"
             documents = [
                 {"documents": [{"text": text} for text in texts[at : at + 16]]} for at in range(0, len(texts), 16)
@@ -211,9 +229,8 @@ def main() -> None:
                 "/v1/projects/omikuji/suggest-batch?limit=5",
             )  # fmt: skip
             measured["annif"] = best(port=port, bodies=bodies, connections=32) | facts
-    RESULTS.write_text(json.dumps({"run": run | {"others_cores": round(others.cores(), 2)}, "bars": BARS,
-                                   "reached": reached(measured), "measured": measured}, indent=1) + "\n")  # fmt: skip
-    print(json.dumps(json.loads(RESULTS.read_text())["reached"], indent=1))
+    keep()
+    print(json.dumps(json.loads(results.read_text())["reached"], indent=1))
 
 
 def reached(measured: dict[str, Any]) -> dict[str, float]:
@@ -231,7 +248,7 @@ def reached(measured: dict[str, Any]) -> dict[str, float]:
     if "memory" in measured:
         workers = measured["memory"]["workers"].values()
         figures["memory_over_model_mb_per_worker"] = max(memory["over_model_mb_per_worker"] for memory in workers)
-    if "annif" in measured and "sixteen" in measured:
+    if "annif" in measured and "sixteen" in measured and measured["annif"]["requests_per_s"]:
         figures["annif_gain"] = round(measured["sixteen"]["requests_per_s"] / measured["annif"]["requests_per_s"], 2)
     return figures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from numbers import Integral
 from typing import Any, TypeVar
@@ -28,8 +28,11 @@ class LocalEngine:
         self.n_threads = self.n_local_threads = checked_threads(n_threads)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result of each item, in order; at most two results per thread wait, so memory stays bounded."""
-        if self.n_threads == 1:
+        """Yield the result of each item, in order; at most two results per thread wait, so memory stays bounded.
+
+        A single item of a list needs no thread.
+        """
+        if self.n_threads == 1 or (isinstance(items, Sized) and len(items) == 1):
             yield from map(function, items)
             return
         waiting: deque[Future[R]] = deque()

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from longtail.explain import ExampleTexts
 from longtail.serve import about, annif, docs_page, edit, tag, why
+from longtail.serve.direct import Direct
 from longtail.serve.guard import Guard
 from longtail.serve.models import Models
 from longtail.serve.problems import add_handlers
@@ -60,6 +61,7 @@ def create_app(
     )
     app.state.service = service
     add_handlers(app)
+    app.add_middleware(Direct, routes=tag.router.routes)
     app.add_middleware(Guard, service=service)
     for router in (tag.router, why.router, about.router, edit.router, annif.router, docs_page.router, *routers):
         app.include_router(router)

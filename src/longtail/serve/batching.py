@@ -1,8 +1,9 @@
 """Texts of concurrent requests are tagged together.
 
 While a batch is tagged in a thread, requests that arrive wait; the next batch takes as many of them as ask alike. So a
-single request is tagged at once, and under load batches grow by themselves. A second thread helps where enough texts
-wait: a text in a large batch takes much less time than in a small one.
+single request is tagged at once, and under load batches grow by themselves. Another thread begins a batch beside those
+at work once as many texts wait as the largest of them has: under little load with the next text, so that no core
+idles while texts wait; under much load with many, as a text in a large batch takes much less time than in a small one.
 
     await batcher.lists(Question(model, columns, call), rows)  ->  Lists of these rows
 """
@@ -25,9 +26,6 @@ from longtail.serve.models import ServedModel
 from longtail.serve.settings import ServeSettings
 from longtail.text.readings import TextReadings
 from longtail.types import NO_LABEL
-
-_ENOUGH_TEXTS = 32
-"""Waiting texts that another thread begins with while one is at work."""
 
 Row = Sequence[str]
 """The fields of a text."""
@@ -90,7 +88,10 @@ class Batcher:
     def __init__(self, settings: ServeSettings, run: Run, observe: Observe) -> None:
         self.settings, self.run, self.observe = settings, run, observe
         self._waiting: dict[Question, deque[_Waiting]] = {}
-        self._n_running = self._n_texts = 0
+        self._n_texts = 0
+        """Texts that wait."""
+        self._at_work: list[int] = []
+        """Number of texts of each batch that is being tagged."""
         self._most_running = settings.batches_at_once or run.engine.n_threads
         self._pool = ThreadPoolExecutor(self._most_running, thread_name_prefix="batch")
 
@@ -114,16 +115,16 @@ class Batcher:
 
     def _may_start(self) -> bool:
         """Return whether another batch may begin now."""
-        enough = 1 if self._n_running == 0 else _ENOUGH_TEXTS
-        return self._n_running < self._most_running and self._n_texts >= enough
+        return len(self._at_work) < self._most_running and self._n_texts >= max(self._at_work, default=1)
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._waiting and self._may_start():
             question, batch = self._next()
             if batch:
-                self._n_running += 1
+                n_texts = sum(len(waiting.rows) for waiting in batch)
+                self._at_work.append(n_texts)
                 job = self._pool.submit(self._tag, question, batch)
-                answer = partial(self._answer, loop, batch)
+                answer = partial(self._answer, loop, batch, n_texts)
                 job.add_done_callback(lambda job, answer=answer: loop.call_soon_threadsafe(answer, job))  # type: ignore[misc]
 
     def _next(self) -> tuple[Question, list[_Waiting]]:
@@ -150,9 +151,9 @@ class Batcher:
         return labels
 
     def _answer(
-        self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Waiting], job: Future[list[TextLabels]]
+        self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Waiting], n_texts: int, job: Future[list[TextLabels]]
     ) -> None:
-        self._n_running -= 1
+        self._at_work.remove(n_texts)
         self._start(loop)  # the next batch is tagged while answers are written
         error = job.exception()
         first = 0

@@ -83,6 +83,4 @@ class Guard:
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         path = getattr(scope.get("route"), "path", "other")
-        metrics = self.service.metrics
-        metrics.requests.labels(scope["method"] if path != "other" else "any", path, str(status)).inc()
-        metrics.seconds.labels(path).observe(seconds)
+        self.service.metrics.request(scope["method"] if path != "other" else "any", path, status, seconds)

@@ -51,6 +51,18 @@ class ServerMetrics:
             registry=registry, multiprocess_mode="livemax",
         )  # fmt: skip
 
+        self._of_requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def request(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        kind = method, path, status
+        if kind not in self._of_requests:
+            counter = self.requests.labels(method, path, str(status))
+            self._of_requests[kind] = counter, self.seconds.labels(path)
+        counter, histogram = self._of_requests[kind]
+        counter.inc()
+        histogram.observe(seconds)
+
     def batch(self, model: str, n_texts: int, seconds: float) -> None:
         """Count a batch."""
         self.texts.labels(model).inc(n_texts)

@@ -6,11 +6,11 @@ It is `request.app.state.service`; routes get it from the dependency `service_of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from fastapi import Request
 
@@ -23,6 +23,7 @@ from longtail.serve.models import Models, ServedModel
 from longtail.serve.problems import LOG, Problem
 from longtail.serve.settings import ServeSettings
 
+T = TypeVar("T")
 _RETRY = {"Retry-After": "1"}
 
 Groups = Sequence[tuple[tuple[str, ...], list[int], Sequence[Sequence[str]]]]
@@ -61,12 +62,10 @@ class Service:
         allowed, denied = (None if labels is None else tuple(labels) for labels in (allow, deny))
         call = Call(k, threshold, min_precision, min_recall, allow=allowed, deny=denied)
         with self.admitted():
-            async with self.in_time():
-                answers = await asyncio.gather(
-                    *(self.batcher.lists(Question(model, columns, call), rows) for columns, _, rows in groups)
-                )
-        if len(groups) == 1:
-            return answers[0]
+            asked = [self.batcher.lists(Question(model, columns, call), rows) for columns, _, rows in groups]
+            if len(asked) == 1:  # needs no tasks
+                return await self.in_time(asked[0])
+            answers = await self.in_time(asyncio.gather(*asked))
         by_place = {
             place: labels
             for (_, places, _), answer in zip(groups, answers, strict=True)
@@ -81,8 +80,7 @@ class Service:
             model.method.explain, fields, label, examples=examples, n_examples=n_examples, run=self.models.run
         )
         with self.admitted():
-            async with self.in_time():
-                return await asyncio.get_running_loop().run_in_executor(self._slow, explaining)
+            return await self.in_time(asyncio.get_running_loop().run_in_executor(self._slow, explaining))
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -97,12 +95,11 @@ class Service:
             self._n_requests -= 1
             self.metrics.in_progress.dec()
 
-    @asynccontextmanager
-    async def in_time(self) -> AsyncIterator[None]:
-        """Give up what takes too long, with 503."""
+    async def in_time(self, work: Awaitable[T]) -> T:
+        """Return what `work` does; give it up with 503 where it takes too long."""
         try:
             async with asyncio.timeout(self.settings.timeout_s):
-                yield
+                return await work
         except TimeoutError:
             took = f"it took longer than {self.settings.timeout_s:g} s"
             raise Problem(503, f"{took}; send fewer or shorter texts, or try again later", _RETRY) from None

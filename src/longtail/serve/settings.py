@@ -34,7 +34,8 @@ class ServeSettings(Options):
     """Time that a batch waits for further requests. By default a batch holds what arrived while the last one was
     tagged, and nobody waits for others."""
     batches_at_once: PositiveInt | None = None
-    """Batches that a process tags at the same time, once enough texts wait for that; by default one per thread."""
+    """Batches that a process tags at the same time, once as many texts wait as the largest of them has; by default one
+    per thread."""
     tokens: str | None = None
     """A file of bearer tokens with their roles; without one everybody who can connect may do everything."""
     local_only: bool = False
