@@ -25,13 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from environments import python_of
-from linear import WORK, _measure
 from machine import describe_run
 from memory import peak_mb, resident_mb
 from synthetic import SHAPES, write
 
 HERE = Path(__file__).resolve().parent
+WORK = HERE / "work"
 FILE = HERE / "results" / "shapes.json"
 K = 20
 N_SINGLE = 200
@@ -44,6 +43,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="amazon-3m")
     parser.add_argument("--shares", default="0.01,0.03,0.1", help="by commas")
     parser.add_argument("--methods", default="linear/fast", help="presets by commas; empty for none")
+    parser.add_argument("--options", type=json.loads, default={}, help="of the methods, as JSON; named in the results")
     parser.add_argument("--peers", default="pecos", help="by commas; empty for none")
     parser.add_argument("--kill", action="store_true", help="kill each training once, and resume it")
     parser.add_argument("--memory-limit", type=float, default=20.0, metavar="GB")
@@ -61,7 +61,8 @@ def main() -> None:
         counts = write(SHAPES[options.shape].of_share(share), data)
         for method in filter(None, options.methods.split(",")):
             row = {**counts, **_longtail(data, method, options), "run": describe_run(options.threads)}
-            rows.setdefault(method, {})[f"{share:g}"] = row
+            name = f"{method} {json.dumps(options.options)}" if options.options else method
+            rows.setdefault(name, {})[f"{share:g}"] = row
             print(method, share, row, flush=True)
         for peer in filter(None, options.peers.split(",")):
             row = {**counts, **_peer(data, peer, options), "run": describe_run(options.threads)}
@@ -79,6 +80,7 @@ def _longtail(data: Path, method: str, options: argparse.Namespace) -> dict[str,
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     task = {"data": str(data), "method": method, "threads": options.threads, "work": str(work)}
+    task["options"] = options.options
     killed = _killed(task, work) if options.kill else None
     subprocess.run(_command({**task, "resume": options.kill}), check=True)
     result = json.loads((work / "result.json").read_text())
@@ -104,7 +106,9 @@ def _killed(task: dict[str, Any], work: Path) -> dict[str, float] | None:
     return {"cpu_s": round(used.ru_utime + used.ru_stime, 1), "peak_mb": round(used.ru_maxrss / 1e3)}
 
 
-def _train(data: str, method: str, threads: int, work: str, resume: bool) -> None:
+def _train(
+    data: str, method: str, threads: int, work: str, resume: bool, options: dict[str, Any] | None = None
+) -> None:
     from longtail.data import load_dataset
     from longtail.methods import create_method, load_model
     from longtail.metrics import MetricOptions, evaluate
@@ -114,7 +118,7 @@ def _train(data: str, method: str, threads: int, work: str, resume: bool) -> Non
     dataset = load_dataset(data)
     train, test = dataset.train, dataset.test
     steps = _Steps()
-    plan = create_method(method).estimate_resources(train)
+    plan = create_method(method, options).estimate_resources(train)
     found: dict[str, Any] = {
         "plan_mb": round(plan.memory_bytes / 1e6),
         "plan_parts_mb": {name: round(size / 1e6) for name, size in plan.parts},
@@ -122,7 +126,7 @@ def _train(data: str, method: str, threads: int, work: str, resume: bool) -> Non
     }
     start, start_cpu = time.perf_counter(), time.process_time()
     stages = Path(work) / "stages"
-    model = create_method(method).fit(train, run=Run(LocalEngine(threads), steps), work=stages, resume=resume)
+    model = create_method(method, options).fit(train, run=Run(LocalEngine(threads), steps), work=stages, resume=resume)
     found |= {
         "train_s": round(time.perf_counter() - start, 1),
         "train_cpu_s": round(time.process_time() - start_cpu, 1),
@@ -171,6 +175,9 @@ class _Steps:
 
 def _peer(data: Path, peer: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure a peer as linear.py does, on links to the same files."""
+    from environments import python_of
+    from linear import _measure  # imports much that a training must not be charged for
+
     features, work = WORK / "features" / data.name, WORK / "runs" / "shapes-peer"
     shutil.rmtree(features, ignore_errors=True)
     features.mkdir(parents=True)
