@@ -74,7 +74,13 @@ class Adapter:
         return self.task.matrix("X_eval")
 
     def vectoriser(self) -> Callable[[list[str]], Any]:
-        """From raw texts to what `predict` takes. By default scikit-learn, with the shared vocabulary and weights."""
+        """From raw texts to what `predict` takes. By default scikit-learn, with the shared vocabulary and weights.
+
+        Where the data are features only, a text is the number of its row.
+        """
+        if not (self.task.features / "vectoriser.json").is_file():
+            rows = self.eval_data()
+            return lambda numbers: rows[[int(number) for number in numbers]]
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         stored = json.loads((self.task.features / "vectoriser.json").read_text())

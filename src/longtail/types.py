@@ -45,8 +45,9 @@ class LabelMatrix:
         keys.sort()
         repeated = np.flatnonzero(keys[1:] == keys[:-1])
         keys = np.delete(keys, repeated) if len(repeated) else keys
-        rows, indices = np.divmod(keys, max(n_labels, 1))
-        return cls(_indptr(np.bincount(rows, minlength=n_texts)), indices.astype(np.int32), n_labels)
+        indptr = _indptr(np.bincount(keys // max(n_labels, 1), minlength=n_texts))
+        keys %= max(n_labels, 1)  # in place: there may be many millions
+        return cls(indptr, keys.astype(np.int32), n_labels)
 
     @property
     def n_texts(self) -> int:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from longtail.kernels.native.lanes import LANES
-from longtail.kernels.native.solver import _NEAR, solve_logistic, solve_squared_hinge
+from longtail.kernels.native.solver import NEAR, solve_logistic, solve_squared_hinge
 
 SOLVERS = {"squared_hinge": solve_squared_hinge, "logistic": solve_logistic}
 both = pytest.mark.parametrize("loss", SOLVERS)
@@ -70,9 +70,9 @@ def test_weights_too_many_for_the_caches_are_the_same_bit_for_bit() -> None:
     """They are fetched ahead. Features that no text has make a problem large without changing it."""
     matrix, targets = texts(), signs()
     wide = matrix.copy()
-    wide.resize(matrix.shape[0], 2 * _NEAR // LANES)
+    wide.resize(matrix.shape[0], 2 * NEAR // LANES)
     few, many = (solve("squared_hinge", rows, targets, tolerance=0.1, max_passes=9) for rows in (matrix, wide))
-    assert few.size <= _NEAR < many.size
+    assert few.size <= NEAR < many.size
     np.testing.assert_array_equal(many[: matrix.shape[1]], few[:-1])
     np.testing.assert_array_equal(many[-1], few[-1])
     assert not many[matrix.shape[1] : -1].any()

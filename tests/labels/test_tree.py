@@ -106,6 +106,23 @@ def test_the_number_of_levels_is_what_was_asked_for() -> None:
     assert len(build_tree(vectors(16), TreeOptions(n_levels=3), run=ONE).parents) == 1  # one leaf is no cluster
 
 
+@pytest.mark.parametrize("max_children", [2, 3, 8, 50])
+def test_there_are_more_levels_where_clusters_would_have_too_many_children(max_children: int) -> None:
+    for n_labels in (5, 33, 64, 70, 400):
+        options = TreeOptions(max_leaf=2, max_children=max_children)
+        index = build_tree(vectors(n_labels), options, run=ONE)
+        for level in index.levels()[:-1]:
+            assert np.diff(level.child_ptr).max() <= max_children
+        shape = [len(parent) for parent in even_index(n_labels, options).parents]
+        assert shape == [len(parent) for parent in index.parents]
+
+
+def test_a_tree_whose_clusters_are_narrow_enough_is_the_same_with_max_children() -> None:
+    plain, narrow = (build_tree(vectors(70), TreeOptions(max_leaf=2, max_children=m), run=ONE) for m in (None, 8))
+    for one, other in zip(plain.parents, narrow.parents, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("branching", [2, 4, 16])
 def test_no_cluster_has_more_children_than_branching(branching: int) -> None:
     for n_labels in (5, 33, 64, 70):

@@ -71,7 +71,7 @@ def by_letters(names: Sequence[str]) -> Any:
     return np.array([[name.count(letter) for letter in "abcdefgr"] for name in names], np.float32)
 
 
-def made(n_texts: int, seed: int, weighting: Weighting = "equal", max_weights: int = 300) -> sp.csr_matrix:
+def made(n_texts: int, seed: int, weighting: Weighting = "equal", max_weights: int | None = 300) -> sp.csr_matrix:
     return pifa(Rows.of(features(n_texts, seed)), labels(n_texts, seed=seed), weighting, max_weights, ONE)
 
 
@@ -102,6 +102,12 @@ def test_doubling_every_text_changes_no_direction(n_texts: int, seed: int, weigh
     np.testing.assert_allclose(
         pifa(*twice, weighting, run=ONE).toarray(), pifa(Rows.of(x), y, weighting, run=ONE).toarray(), atol=1e-6
     )
+
+
+def test_without_a_limit_all_weights_are_kept() -> None:
+    whole, limited = (made(20, 3, max_weights=limit) for limit in (None, 15))
+    np.testing.assert_array_equal(whole.toarray(), limited.toarray())
+    assert whole.nnz > made(20, 3, max_weights=2).nnz
 
 
 @settings(max_examples=20)

@@ -39,6 +39,20 @@ def test_columns_that_no_text_uses_take_memory_too(tiny: Tiny) -> None:
     assert needs[1] - needs[0] == pytest.approx(8e8, rel=0.01)
 
 
+def test_fewer_weights_are_counted_where_more_are_dropped_and_shorter_label_vectors(tiny: Tiny) -> None:
+    def parts(ranker: RankerOptions, max_weights: int | None = 300) -> dict[str, int]:
+        return dict(estimate_linear(tiny().train, TfidfOptions(), ranker, 1, max_weights=max_weights).parts)
+
+    usual = parts(RankerOptions())
+    assert (
+        parts(RankerOptions(threshold=0.13))["weights"]
+        < usual["weights"]
+        == parts(RankerOptions(threshold=0))["weights"]
+    )
+    clusters = [parts(RankerOptions(), limit)["programs and clusters"] for limit in (1, 2, None)]
+    assert clusters == sorted(set(clusters))
+
+
 def seconds(split: Split, tree: TreeOptions, ranker: RankerOptions, a_text: float) -> tuple[float, list[int]]:
     """What is told where a training takes `a_text` seconds a text; and the texts of each trial."""
     clock, sizes = [0.0], []

@@ -267,3 +267,16 @@ def test_the_automatic_decay_falls_with_the_terms_of_a_text() -> None:
         auto = train(flat, given=(rows, labels), cost_decay="auto").layers[0]
         same = train(flat, given=(rows, labels), cost_decay=decay).layers[0]
         np.testing.assert_allclose(auto.bias, same.bias, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("levels", "wide"), [([10], False), ([5, 10], True)])
+def test_the_deep_beam_stands_for_the_upper_one_from_three_levels_of_clusters_on(levels: list[int], wide: bool) -> None:
+    cuts = [[10], *([[5, 10, 15]] if len(levels) > 1 else []), [3, 5, 8, 10, 13, 15, 17]]
+    index = index_of_groups([np.split(LABELS, cut) for cut in cuts], N_LABELS)
+    tree, texts = train(index), Rows.of(problem()[0])
+    narrow, deep, broad = (
+        tree.predict(texts, N_LABELS, BeamOptions(beam=8, **given), ONE)
+        for given in ({"upper_beam": 1}, {"upper_beam": 1, "deep_beam": 4}, {"upper_beam": 4})
+    )
+    assert not np.array_equal(narrow.scores, broad.scores)
+    np.testing.assert_array_equal(deep.scores, (broad if wide else narrow).scores)

@@ -44,6 +44,9 @@ class TreeOptions(Options):
     is given."""
     branching: int | None = Field(None, ge=2)
     """Children per cluster; the depth follows. A power of two for balanced trees."""
+    max_children: int | None = Field(None, ge=2)
+    """Clusters below a cluster of a balanced tree, at most: where `n_levels` would give more, there are more levels.
+    The work of finding a text's clusters then grows with the logarithm of their number, not with a root of it."""
     max_leaf: PositiveInt = 16
     """Labels in a last-level cluster, at most (unbalanced trees: as a wish)."""
     fill: bool = True
@@ -109,7 +112,10 @@ def _kept(depth: int, options: TreeOptions) -> list[int]:
     if options.branching is not None:
         step = options.branching.bit_length() - 1
         return sorted(range(depth, 0, -step))
-    n = min(options.n_levels, depth)
+    n = options.n_levels
+    if options.max_children is not None:
+        n = max(n, -(-depth // (options.max_children.bit_length() - 1)))
+    n = min(n, depth)
     return [round((t + 1) * depth / n) for t in range(n)]
 
 

@@ -8,6 +8,7 @@ texts to the power of `_CACHE`, measured on four data sets.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from longtail.data.dataset import Split
 from longtail.kernels.native.lanes import LANES
 from longtail.labels.tree import TreeOptions, even_index
+from longtail.labels.vectors import VectorOptions
 from longtail.linear.ranker import RankerOptions
 from longtail.neighbours.points import WordPointOptions
 from longtail.neighbours.text_pool import TextPoolOptions
@@ -32,6 +34,12 @@ _NEURAL = 500 << 20
 """Those of a network, if its text vectors are features too."""
 _PER_TERM = 5.5
 """Bytes of the model for each term of each label's texts, measured where labels are rare; others share terms."""
+_THRESHOLD, _PRUNED = 0.05, 0.7
+"""The threshold of those measurements; bytes fall with a larger one, at least by this power of it: 0.13 left 0.27 to
+0.52 of them on four data sets (docs/scale.md)."""
+_PER_ASSIGNMENT = 28
+"""Bytes of a text's label while clusters are counted: it is sorted as a number of 8 bytes, and copied."""
+_MAX_WEIGHTS = VectorOptions().max_weights
 _FIRST, _MOST, _WORTH_S = 500, 16_000, 2.0
 """Texts of the first trial; texts of the second one at most, and the seconds that it may take."""
 _CACHE = 0.13
@@ -48,8 +56,9 @@ def estimate_linear(
     tree: TreeOptions | None = None,
     fit: Callable[[Split], object] | None = None,
     n_more: int = 0,
+    max_weights: int | None = _MAX_WEIGHTS,
 ) -> ResourceEstimate:
-    """Return the bytes of memory and of disk.
+    """Return the bytes of memory and of disk; `max_weights` are kept of a label's vector, at most.
 
     On four data sets, the memory was estimated at 0.96 to 1.52 of what was needed (docs/tasks/scale.md).
 
@@ -59,13 +68,20 @@ def estimate_linear(
     n_texts, n_labels = len(split), split.labels.n_labels
     plain = terms_per_text(split, features)
     rows, vectors = 8 * plain * n_texts, 8 * n_more * n_texts
-    weights = _PER_TERM * plain * len(split.labels.indices) + 6 * n_more * split.labels.n_seen()
+    per_term = _PER_TERM
+    if ranker.negatives == "matcher":  # the other presets have not been measured with several thresholds
+        per_term *= min(1.0, (_THRESHOLD / max(ranker.threshold, _THRESHOLD)) ** _PRUNED)
+    weights = per_term * plain * len(split.labels.indices) + 6 * n_more * split.labels.n_seen()
     recalled = 8 * ranker.n_recalled * n_texts if ranker.negatives == "matcher" else 0
     columns = column_bytes(split)
-    clusters = 300 * 8 * min(n_labels, len(split.labels.indices))
+    n_assigned = len(split.labels.indices)
+    clusters = 8 * min(
+        plain * n_assigned, (math.inf if max_weights is None else max_weights) * min(n_labels, n_assigned)
+    )
     memory = {
         "texts": split.texts.nbytes,
         "features": 2 * (rows + vectors) + columns,
+        "labels": _PER_ASSIGNMENT * n_assigned,
         "negatives": recalled,
         "weights": (n_members + 1) * weights,
         "programs and clusters": _BASE + (_NEURAL if n_more else 0) + clusters,

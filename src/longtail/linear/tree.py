@@ -43,6 +43,8 @@ class BeamOptions(Options):
     """Clusters kept of the last level, whose labels are ranked."""
     upper_beam: PositiveInt = 20
     """Clusters kept of each level above."""
+    deep_beam: PositiveInt | None = None
+    """The same where there are three levels of clusters or more: a text must not be lost at any of them."""
     cluster_weight: float = Field(0.4, ge=0)
     """How much the matcher's log score counts beside the ranker's."""
     cluster_power: int = Field(3, ge=0, le=8)
@@ -235,7 +237,8 @@ def _predict_span(spec: WalkSpec, k: int, span: slice) -> tuple[NDArray[np.int32
 
 def _beams(matcher: Sequence[Layer], search: BeamOptions, last: int) -> list[int]:
     """Return how many clusters are kept of each level of the matcher."""
-    return [*(min(search.upper_beam, len(layer.children)) for layer in matcher[:-1]), last][: len(matcher)]
+    upper = search.deep_beam if search.deep_beam is not None and len(matcher) > 2 else search.upper_beam
+    return [*(min(upper, len(layer.children)) for layer in matcher[:-1]), last][: len(matcher)]
 
 
 def _widest(layers: Sequence[Layer], beams: Sequence[int]) -> int:

@@ -138,6 +138,7 @@ class BagKeywords(TypedDict, total=False):
 class BeamKeywords(TypedDict, total=False):
     beam: int
     upper_beam: int
+    deep_beam: int | None
     cluster_weight: float
     cluster_power: int
     label_power: int
@@ -478,6 +479,7 @@ class TreeHeadKeywords(TypedDict, total=False):
 class TreeKeywords(TypedDict, total=False):
     n_levels: int
     branching: int | None
+    max_children: int | None
     max_leaf: int
     fill: bool
     balanced: bool
@@ -501,7 +503,7 @@ class VectorKeywords(TypedDict, total=False):
     unit_length: bool
     geometry: Literal["spherical", "euclidean"] | None
     weighting: Literal["equal", "by_label_count"]
-    max_weights: int
+    max_weights: int | None
     n_components: int
 
 class WordKeywords(TypedDict, total=False):

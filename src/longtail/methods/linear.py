@@ -47,7 +47,7 @@ class LinearOptions(MemberOptions):
     """TF-IDF of all words, and of the title (or the first words) again as word pairs and character n-grams."""
     vectors: tuple[VectorOptions, ...] = Field((VectorOptions(),), min_length=1)
     """What labels are clustered by; one member for each."""
-    tree: TreeOptions = TreeOptions()
+    tree: TreeOptions = TreeOptions(max_children=64)
     """How labels are grouped."""
     matcher: SolverOptions = SolverOptions()
     """Classifiers of the clusters."""
@@ -134,7 +134,16 @@ class Linear(FeatureEnsemble[TreeMember]):
         options: LinearOptions = self.options
         new, n_members = self._uncalibrated(), len(list(self._plans()))
         fit = (lambda part: new.fit(part, threads=threads)) if measure else None
-        needs = estimate_linear(split, options.features, options.ranker, n_members, tree=options.tree, fit=fit)
+        kept = [vectors.max_weights for vectors in options.vectors]
+        needs = estimate_linear(
+            split,
+            options.features,
+            options.ranker,
+            n_members,
+            tree=options.tree,
+            fit=fit,
+            max_weights=None if None in kept else max(n for n in kept if n),
+        )
         return needs if needs.seconds is None else replace(needs, seconds=self._seconds_of_training(needs.seconds))
 
     def describe(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from longtail.kernels.reference.solver import (
 
 _MULTIPLIER, _INCREMENT = np.uint64(MULTIPLIER), np.uint64(INCREMENT)
 _HALF_WORD = np.uint64(32)
-_NEAR = 1 << 17
+NEAR = 1 << 17
 """Weights (half a megabyte of them) that stay in the processor's caches; of more, those of the next text are fetched
 while this one is treated."""
 
@@ -61,7 +61,7 @@ def solve_squared_hinge(
     order = np.arange(n).astype(np.int32)
     state = np.uint64(seed)
     quiet = np.float32(QUIET) * tolerance
-    far = weights.size > _NEAR
+    far = weights.size > NEAR
     for passed in range(max_passes):
         state = shuffle(order, state)
         high[:] = zero

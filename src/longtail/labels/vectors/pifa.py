@@ -33,12 +33,12 @@ def pifa(
     features: Rows,
     labels: LabelMatrix,
     weighting: Weighting = "equal",
-    max_weights: int = 300,
+    max_weights: int | None = 300,
     run: Run | None = None,
 ) -> sp.csr_matrix:
     """Return unit-length sums of the features of each label's texts; a zero row for a label without texts.
 
-    Only the `max_weights` largest numbers of a label are kept.
+    Only the `max_weights` largest numbers of a label are kept; all, if that is None.
     """
     run = run or Run()
     by_label = labels.transpose()
@@ -48,7 +48,7 @@ def pifa(
             "texts",
             {"ptr": by_label.indptr, "texts": by_label.indices, "weights": text_weights(labels, weighting)},
         ),
-        max_weights,
+        features.n_columns if max_weights is None else max_weights,
     )
     spans = _spans(by_label.indptr, 1 << 14)
     sums = []
