@@ -5,6 +5,7 @@
 Some labels are taken out of the training texts. `added` gets them by `LabelEditor.add` with five of their texts each.
 `retrained` is trained again with the same five texts labelled, `retrained, all` with all of their texts. Recall@5 is
 the share of the assignments of these labels on dev that are among the first five suggestions; P@5 counts all labels.
+`added by name` gets their names alone. With --added-only, the rows of retrained models stay those of the last run.
 Results: results/added_labels.json.
 """
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=12_000, help="training texts that are drawn")
     parser.add_argument("--labels", type=int, default=50, help="labels that are taken out")
     parser.add_argument("--asked", type=int, default=3000, help="texts of dev")
+    parser.add_argument("--added-only", action="store_true", help="do not train again with the labels")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     data = load_dataset(args.data)
@@ -50,37 +52,27 @@ def main() -> None:
     texts_of = train.labels.to_scipy().tocsc()
     examples = {int(label): rng.choice(texts_of[:, [label]].nonzero()[0], N_EXAMPLES, replace=False) for label in taken}
     few = {label: set(rows.tolist()) for label, rows in examples.items()}
-    rows: dict[str, Any] = {}
+    every = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    key = f"{args.data.name} {args.method}"
+    rows: dict[str, Any] = dict(every[key]["rows"]) if args.added_only else {}
     with tempfile.TemporaryDirectory() as folder:
         for name, split in (
             ("without", without(train, taken, {})),
             ("retrained", without(train, taken, few)),
             ("retrained, all", train),
         ):
+            if args.added_only and name != "without":
+                continue
             start = time.perf_counter()
             model = create_method(args.method).fit(split)
             rows[name] = {"train_s": time.perf_counter() - start, **measured(model, dev, taken)}
             if name == "without":
                 model.save(f"{folder}/m")
             print(name, rows[name], flush=True)
-        start = time.perf_counter()
-        editor = LabelEditor(f"{folder}/m")
-        opened_s = time.perf_counter() - start
-        took = []
-        before = editor.model.top_k(dev, 20)
-        for label, texts in examples.items():
-            start = time.perf_counter()
-            chosen = train.texts.take(np.sort(texts)).to_pylist()
-            fields = [{key: value for key, value in one.items() if isinstance(value, str)} for one in chosen]
-            vocabulary = train.vocabulary
-            editor.add(vocabulary.names[label] + " (added)", fields, label_id=vocabulary.ids[label] + "+")
-            took.append(time.perf_counter() - start)
-        model = load_model(f"{folder}/m")
-        rows["added"] = {"add_s": float(np.median(took)), "open_s": opened_s, **measured(model, dev, taken)}
-        rows["added"]["old scores unchanged"] = same_old_scores(before, model, dev)
-        harm = editor.harm(dev)
-        rows["added"] |= {"right before": harm.n_right_before, "pushed out": harm.n_displaced}
-        print("added", rows["added"], flush=True)
+        for name, with_examples in (("added", True), ("added by name", False)):
+            load_model(f"{folder}/m").save(f"{folder}/{name}")
+            rows[name] = added(f"{folder}/{name}", train, dev, examples if with_examples else dict.fromkeys(examples))
+            print(name, rows[name], flush=True)
     shown = {
         "data": args.data.name,
         "method": args.method,
@@ -88,9 +80,34 @@ def main() -> None:
         "labels": len(taken),
         "asked": len(dev),
     }
-    every = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    every[f"{args.data.name} {args.method}"] = {**shown, "run": describe_run(2), "rows": rows}
+    every[key] = {**shown, "run": describe_run(2), "rows": rows}
     RESULTS.write_text(json.dumps(every, indent=1) + "\n")
+
+
+def added(folder: str, train: Split, dev: Split, examples: dict[int, Any]) -> dict[str, Any]:
+    """Add labels to a saved model, each with some training texts or with none, and return the figures of it."""
+    start = time.perf_counter()
+    editor = LabelEditor(folder)
+    opened_s = time.perf_counter() - start
+    before = editor.model.top_k(dev, 20)
+    took = []
+    for label, texts in examples.items():
+        start = time.perf_counter()
+        chosen = [] if texts is None else train.texts.take(np.sort(texts)).to_pylist()
+        fields = [{key: value for key, value in one.items() if isinstance(value, str)} for one in chosen]
+        vocabulary = train.vocabulary
+        editor.add(vocabulary.names[label], fields, label_id=vocabulary.ids[label] + "+")
+        took.append(time.perf_counter() - start)
+    model, taken = load_model(folder), np.array(list(examples))
+    harm = editor.harm(dev)
+    return {
+        "add_s": float(np.median(took)),
+        "open_s": opened_s,
+        **measured(model, dev, taken),
+        "old scores unchanged": same_old_scores(before, model, dev),
+        "right before": harm.n_right_before,
+        "pushed out": harm.n_displaced,
+    }
 
 
 def without(split: Split, taken: np.ndarray[Any, Any], keep: dict[int, set[int]]) -> Split:

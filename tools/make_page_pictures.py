@@ -74,6 +74,15 @@ def take_pictures() -> None:
         ada.goto(f"http://localhost:{PORT}/dashboard.html")
         ada.wait_for_selector("#charts table")
         keep(ada, "desk-figures")
+        ada.goto(f"http://localhost:{PORT}/labels.html")
+        ada.wait_for_selector("#query:focus")
+        for key in ("gtk", "Enter", "r", "GTK toolkit", "Enter"):
+            ada.keyboard.press(key) if key in ("Enter", "r") else ada.keyboard.type(key)
+            ada.wait_for_timeout(3000)
+        ada.fill("#new-name", "Spelling dictionaries")
+        ada.fill("#example-query", "dictionary")
+        ada.wait_for_selector("#examples li")
+        keep(ada, "desk-labels")
         browser.close()
 
 

@@ -90,8 +90,9 @@ class LabelEditor:
 
         Args:
             name: The name of the label.
-            examples: Texts that have it, as strings or by field; five are enough. A label without examples is known
-                and can be chosen by hand, but only methods that read names suggest it.
+            examples: Texts that have it, as strings or by field; five are enough. A label without examples is suggested
+                where texts have its names, if the model learned from names of labels what that says; else it is known
+                and can be chosen by hand.
             label_id: Its id; by default made from its name.
             parents: Ids or names of broader labels.
             alternatives: Other names.

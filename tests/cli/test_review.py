@@ -46,6 +46,7 @@ def test_texts_are_added_listed_decided_on_and_exported(
 ) -> None:
     ran = longtail("review", "add", "news", texts, "--reviews", reviews, "--overlap", "0")
     assert (ran.code, ran.out) == (0, "news: 10 texts added\n")
+    assert f"longtail serve MODEL --reviews {reviews} shows them" in ran.err
     assert "0 texts added; 10 were there already" in longtail("review", "add", "news", texts, "-r", reviews).out
     [row] = longtail("review", "list", "-r", reviews, "--json").json
     assert (row["queue"], row["texts"], row["waiting"], row["per_text"]) == ("news", 10, 10, 1)

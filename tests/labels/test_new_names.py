@@ -31,7 +31,7 @@ def test_a_name_at_the_beginning_says_more_also_of_a_name_that_was_never_seen() 
     assert len(odds.weights) == len(FACTS) + 1
     assert of_texts.shape == (400, 10)
     new = NameTable.of(Vocabulary.of(["x"], {"x": "maple"}), READER)
-    first, last = odds.of(new.match(pa.table({"text": ["maple b c d e f", "a b c d e maple"]})), new)
+    first, last = odds.of_matches(new.match(pa.table({"text": ["maple b c d e f", "a b c d e maple"]})), new)
     assert first > 1
     assert last < -1
 

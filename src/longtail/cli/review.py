@@ -100,6 +100,8 @@ def add(
         return
     known = f"; {added.n_known:,} were there already" if added.n_known else ""
     typer.echo(f"{queue}: {added.n_texts:,} texts added{known}")
+    where = reviews if "://" not in reviews else "ADDRESS"  # addresses of databases may have passwords
+    screen.note(f"longtail serve MODEL --reviews {where} shows them to people")
 
 
 @with_flags

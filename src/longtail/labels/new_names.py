@@ -1,7 +1,7 @@
 """How likely a label fits a text that has its name, where nothing else is known of the label.
 
     learn_name_odds(vocabulary, labels, texts, reader)  ->  NameOdds, and the log odds of these texts
-    odds.of(matches, table)                             ->  log odds of each match, (n_matched,)
+    odds.of_matches(matches, table)                     ->  log odds of each match, (n_matched,)
 
 The facts about a match are those of `name_ranker` that do not depend on other labels and their texts: a table of a few
 new names then gives what the table of a whole vocabulary gave in training.
@@ -50,9 +50,10 @@ class NameOdds(Options):
     weights: tuple[float, ...]
     """One per fact, and a constant."""
 
-    def of(self, matches: NameMatches, table: NameTable) -> NDArray[np.float64]:
+    def of_matches(self, matches: NameMatches, table: NameTable) -> NDArray[np.float64]:
         """Return the log odds that each match is right, (n_matched,)."""
-        return name_facts(matches, table) @ np.array(self.weights[:-1]) + self.weights[-1]
+        margins: NDArray[np.float64] = name_facts(matches, table) @ np.array(self.weights[:-1])
+        return margins + self.weights[-1]
 
 
 def name_facts(matches: NameMatches, table: NameTable) -> NDArray[np.float32]:
@@ -103,5 +104,5 @@ def learn_name_odds(
     weight = 1 / np.sqrt(np.maximum(frequency[some[matches.labels]], 1))
     weights = logistic(name_facts(matches, table), right, weight)
     odds = NameOdds(reader=reader, weights=tuple(weights.tolist()))
-    values, indptr = odds.of(matches, table), matches.indptr
+    values, indptr = odds.of_matches(matches, table), matches.indptr
     return odds, sp.csr_matrix((values, some[matches.labels], indptr), shape=(labels.n_texts, labels.n_labels))

@@ -86,8 +86,7 @@ class AddedLabels:
         frequency = split.labels.texts_per_label()
         return learn_name_odds(split.vocabulary, split.labels.take(rows), frequency, texts.take(rows).table, reader)
 
-    @property
-    def suggests_by_name(self) -> bool:
+    def _suggests_by_name(self) -> bool:
         """Whether labels that are added without examples are suggested where texts have their names."""
         return any(isinstance(step, NewLabels) and step.names is not None for step in self.chain_.steps)
 
@@ -108,7 +107,7 @@ class AddedLabels:
         if step.names is not None and any(map(str.isalpha, "".join(edit.name for edit in every))):
             table = self._name_table(step.names)
             matches = table.match(texts.table)
-            odds, place = step.names.of(matches, table), np.full(len(every), -1)
+            odds, place = step.names.of_matches(matches, table), np.full(len(every), -1)
             place[numbers] = np.arange(len(numbers))
             text, column = matches.texts(), place[matches.labels]
             known = column >= 0
@@ -139,7 +138,7 @@ class AddedLabels:
 
     def _words_of_added(self, words: TextWords, label: int, run: Run) -> NDArray[np.float64] | None:
         """Return what an added label loses without each word (n_words,); None for one that is never suggested."""
-        is_suggested = self.suggests_by_name or self.train_counts_[label] > 0
+        is_suggested = self._suggests_by_name() or self.train_counts_[label] > 0
         if label < len(self.trained_vocabulary_) or not is_suggested:
             return None
         alone = np.arange(len(self.vocabulary_)) == label

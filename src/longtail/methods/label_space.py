@@ -46,7 +46,7 @@ class MethodLabels:
         n_trained, n_texts = len(self.trained_vocabulary_), int(self.facts_["n_texts"])
         if len(self.vocabulary_) == n_trained:
             return ModelLabels(self.vocabulary_, self.train_counts_, self.scored_labels_, n_texts)
-        suggested = (self.train_counts_[n_trained:] > 0) | self.suggests_by_name
+        suggested = (self.train_counts_[n_trained:] > 0) | self._suggests_by_name()
         added = np.flatnonzero(suggested) + n_trained
         scored = np.append(self.scored_labels_, added.astype(np.int32))
         return ModelLabels(self.vocabulary_, self.train_counts_, scored, n_texts)
@@ -77,8 +77,8 @@ class MethodLabels:
         self.chain_, self.vocabulary_ = chain, chain.edited.vocabulary(self.trained_vocabulary_)
 
     if TYPE_CHECKING:  # what the method itself has
-        suggests_by_name: bool
 
+        def _suggests_by_name(self) -> bool: ...
         def _check_new_label(self, edit: LabelEdit) -> None: ...
 
     def _apply_label_history(self, folder: Folder) -> None:
