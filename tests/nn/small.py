@@ -195,7 +195,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """How networks are made, and how trained."""
 
 
-STOPPED = {"averaging": {"kind": "ema"}}
+STOPPED: dict[str, Any] = {"averaging": {"kind": "ema"}}
 """How networks are trained that are stopped on the way."""
 RESUMED = "stopped and resumed"
 """One more case: in two goes, by as many processes."""
