@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from longtail.data import load_dataset
+from longtail.errors import ConfigError
 from longtail.methods import create_method, load_model
 from longtail.persist import Folder
 from longtail.run.processes import is_main_process
@@ -82,6 +83,19 @@ def test_a_process_that_is_not_the_main_one_writes_nothing(tmp_path: Path, monke
     assert not (tmp_path / "work" / "member-0-tokens").exists()
     other.close()
     assert (tmp_path / "work").is_dir()
+
+
+def test_a_process_that_is_not_the_main_one_saves_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = create_method("linear").fit(["red apple", "grey stone"], [["fruit"], ["rock"]])
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("method", ["linear", "knn", "lexical", "stack", "auto"])
+def test_methods_that_several_processes_cannot_train_say_so(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match=f"method {method} must be trained by one process, got 2"):
+        create_method(method).fit(["red apple", "grey stone"], [["fruit"], ["rock"]])

@@ -157,7 +157,7 @@ def train(
     if recalled:
         clusters = np.random.default_rng(1).permuted(np.tile(np.arange(4), (n_texts, 1)), axis=1)[:, :2]
         tokens = replace(tokens, clusters=clusters.astype(np.int32), log_scores=np.zeros((n_texts, 2), np.float32))
-    trainer = Trainer(network, options(**more), 3, run or Run(ALONE))
+    trainer = Trainer(network, options(**more), 3, run or Run())
     trainer.fit(tokens, places(labels, network.head), 0, LONGEST, validate)
     return trainer
 
@@ -195,7 +195,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """How networks are made, and how trained."""
 
 
-STOPPED = {"averaging": {"kind": "ema"}}
+STOPPED: dict[str, Any] = {"averaging": {"kind": "ema"}}
 """How networks are trained that are stopped on the way."""
 RESUMED = "stopped and resumed"
 """One more case: in two goes, by as many processes."""
@@ -232,7 +232,7 @@ def lists_in_training(network: Network) -> dict[str, NDArray[Any]]:
         kept.update(labels=best.labels, scores=best.scores)
         return 0.5
 
-    train(network, validate=validate, validations=1)
+    train(network, Run(ALONE), validate=validate, validations=1)
     return kept
 
 
@@ -241,7 +241,7 @@ def main(folder: Path) -> None:
     with shards_of(rank, n_ranks):
         for case, (shape, training) in CASES.items():
             network = a_network(**shape)
-            _keep(folder, case, network, train(network, **training))
+            _keep(folder, case, network, train(network, Run(ALONE), **training))
         for case, shape in PREDICTING.items():
             np.savez(folder / f"{case}-lists-{rank}.npz", **lists_in_training(a_network(**shape)))
         for name in ("work", "stopped"):

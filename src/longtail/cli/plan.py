@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 Place = Annotated[Path, option("Where the model will be, to check free disk space.", "MODEL", "--out", "-o")]
 CountOnly = Annotated[bool, run_option("Do not measure: faster, but without the time.", None, "--count-only")]
+Ranks = Annotated[
+    int,
+    option(
+        "Processes that torchrun will start: each has a share of a batch and of the labels; GPU memory is that of one.",
+        "N",
+        "--ranks",
+    ),
+]
 SHOWN_SHARE = 0.02
 """Parts of the memory below this share are not shown."""
 
@@ -38,6 +46,7 @@ def plan(
     split: TrainSplit = "train",
     out: Place = Path("model"),
     count_only: CountOnly = False,
+    ranks: Ranks = 1,
 ) -> None:
     """Estimate the memory, disk and time that training on DATA needs; exit code 1 if it will not fit."""
     from longtail.plan import plan_training
@@ -48,7 +57,8 @@ def plan(
         model = method.create()
     dataset = data.load(model, run.progress)
     texts = dataset.split(split)
-    planned = plan_training(model, texts, out, free_memory=free_memory, measure=not count_only, run=run)
+    measure = not count_only and ranks == 1
+    planned = plan_training(model, texts, out, free_memory=free_memory, measure=measure, ranks=ranks, run=run)
     needs, n_labels = planned.estimate, texts.labels.n_seen()
     if flags.as_json:
         write_json(

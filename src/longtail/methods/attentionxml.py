@@ -87,6 +87,7 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
     options_class = AttentionXMLOptions
     precisions = ("auto", "fp32", "bf16")
     keeps_texts_out = True
+    trains_networks = True
     text_options = ("encoder",)
 
     if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from longtail.persist import Folder, FolderWriter, write_folder
 from longtail.predictions import Predictions
 from longtail.predictions import Suggestion as Suggestion
 from longtail.propensity import Propensity
-from longtail.run.processes import is_main_process
+from longtail.run.processes import check_processes, is_main_process, n_processes
 from longtail.run.progress import SILENT, Progress
 from longtail.run.resources import ResourceEstimate as ResourceEstimate
 from longtail.run.run import Precision, Run
@@ -94,6 +94,8 @@ class Method(Calibrated, AddedLabels, BatchPrediction, Estimator, Explaining, AB
     """Numeric precisions that a trained model can predict with."""
     reads_features: ClassVar[bool] = False
     """Whether it learns from sparse features where data come without texts."""
+    trains_networks: ClassVar[bool] = False
+    """Whether several processes can train it together: it has networks, whose batches they share."""
     _precision: Precision = "auto"
 
     def fit(
@@ -134,6 +136,7 @@ class Method(Calibrated, AddedLabels, BatchPrediction, Estimator, Explaining, AB
         """Do what `fit` does; `texts` are those of the split, with what has been made of them so far."""
         self._use_params()
         self.check(split)
+        check_processes(self.name, self.trains_networks, n_processes())
         kept = np.delete(np.arange(len(split)), self._kept_out(split))
         trained, trained_texts = (split, texts) if len(kept) == len(split) else (split.take(kept), texts.take(kept))
         seen = with_seen_labels(trained)

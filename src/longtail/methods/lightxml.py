@@ -90,6 +90,7 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
     options_class = LightXMLOptions
     precisions = PRECISIONS
     keeps_texts_out = True
+    trains_networks = True
     text_options = ("encoders",)
 
     if TYPE_CHECKING:

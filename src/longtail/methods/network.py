@@ -48,6 +48,7 @@ class NetworkMethod(Method):
 
     precisions = PRECISIONS
     keeps_texts_out = True
+    trains_networks = True
     text_options = ("encoder",)
     advice: ClassVar[Advice] = Advice("encoder")
     """Which options make it smaller."""

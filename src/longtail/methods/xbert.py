@@ -82,7 +82,7 @@ class XBERT(FeatureEnsemble[RecallAndRank]):
 
     options_class = XBERTOptions
     precisions = PRECISIONS
-    keeps_texts_out = True
+    keeps_texts_out = trains_networks = True
     text_options = ("features", "recalls")
 
     if TYPE_CHECKING:

@@ -79,6 +79,7 @@ class XRTransformer(FeatureEnsemble[TreeMember]):
     options_class = XRTransformerOptions
     precisions = PRECISIONS
     keeps_texts_out = True
+    trains_networks = True
     text_options = ("features", "encoders")
 
     if TYPE_CHECKING:

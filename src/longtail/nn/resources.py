@@ -10,6 +10,8 @@ by running one text through an encoder of zeros, which works for every encoder. 
 precision and attention keeps no table of all pairs: of the bytes without dropout, `_HALF` remain (measured: BERT-base,
 128 tokens, 256 texts, 12.6 GiB with weights and optimiser).
 
+Of several processes (`shards_of`), what one takes is counted: its share of a batch and of sharded label tables.
+
 After the backward pass activations are freed, and the update of the labels uses that memory. So the peak is the larger
 of the two.
 """
@@ -32,6 +34,8 @@ from longtail.data.dataset import Split
 from longtail.nn.encoders.base import Encoder, EncoderOptions, encoder_class
 from longtail.nn.heads.base import Head
 from longtail.nn.heads.dense import Dense
+from longtail.nn.heads.shards import n_processes_here
+from longtail.nn.heads.table import LabelTable
 from longtail.nn.network import Network
 from longtail.nn.tagger import VALIDATION_TEXTS, MakeHead, MakeNetwork
 from longtail.nn.training.devices import choose_device, choose_precision, free_gpu_bytes
@@ -163,9 +167,11 @@ def _counted(member: _Member, split: Split, training: TrainingOptions, advice: A
     averaged = trained + 4 * sum(parameter.numel() for parameter in bulk)
     copies = (training.averaging.kind != "none") + bool(training.validation)
     weights, moments = _weight_bytes(member), sum(table.moment_bytes for table in (*tables, *words))
-    n_texts = min(training.micro_batch or training.batch_size, training.batch_size, len(split))
+    size = min(training.batch_size, len(split))
+    n_texts = min(training.micro_batch or size, -(-size // n_processes_here()))  # of one process
+    n_scored = n_texts * n_processes_here() if any(_is_sharded(table) for table in tables) else n_texts
     widest = int(batch_widths(member.tokens, len(split), training, member.encoder.tokeniser.max_tokens).max())
-    activations = n_texts * kept_bytes(member.encoder, widest, device, half) + member.head.held_bytes(n_texts, widest)
+    activations = n_texts * kept_bytes(member.encoder, widest, device, half) + member.head.held_bytes(n_scored, widest)
     activations += trained + (trained // 2 if half else 0)  # gradients, and weights in half precision
     update = max((_UPDATE * 4 * table.n_at_once * table.weight.shape[1] for table in (*tables, *words)), default=0)
     swapped = averaged if training.validation else 0
@@ -226,6 +232,11 @@ def _how_to_shrink(device_bytes: dict[str, int], by_update: bool, advice: Advice
         labels if by_update else step,
     )
     return options[int(np.argmax(list(device_bytes.values())))]
+
+
+def _is_sharded(table: Any) -> bool:
+    """Return whether a process holds some rows of a table only, and scores the texts of all processes with them."""
+    return isinstance(table, LabelTable) and table.is_sharded
 
 
 def _bytes_of(tensors: Any) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ from longtail.data.dataset import Split
 from longtail.errors import ConfigError
 from longtail.methods.base import Method
 from longtail.run.log import LOG
+from longtail.run.processes import check_processes, n_processes
 from longtail.run.resources import ResourceEstimate, free_disk_bytes
 from longtail.run.run import Run
 from longtail.units import in_bytes
@@ -68,7 +71,14 @@ class Plan:
 
 
 def plan_training(
-    model: Method, split: Split, out: Path, *, free_memory: int | None, measure: bool = False, run: Run | None = None
+    model: Method,
+    split: Split,
+    out: Path,
+    *,
+    free_memory: int | None,
+    measure: bool = False,
+    ranks: int = 1,
+    run: Run | None = None,
 ) -> Plan:
     """Estimate what training `model` on `split` takes.
 
@@ -78,13 +88,34 @@ def plan_training(
         out: The folder of the model: its disk is looked at.
         free_memory: Bytes that were free before the texts were loaded (the estimate counts them); None if unknown.
         measure: Also estimate the time, by a few seconds of trying.
+        ranks: Processes that train together on this machine, with a GPU each where there are some; then no time is
+            measured. GPU memory is that of each, main memory that of all.
         run: How training will be carried out.
     """
     run = run or Run()
     model.check(split)
-    with run.progress.step("count and measure" if measure else "look at the texts"):
-        estimate = model.estimate_resources(split, measure=measure, threads=run.engine.n_local_threads)
+    if ranks < 1:
+        raise ConfigError(f"ranks must be at least 1, got {ranks}")
+    if ranks > 1:
+        check_processes(model.name, model.trains_networks, ranks)
+    with run.progress.step("count and measure" if measure else "look at the texts"), _processes(ranks):
+        estimate = model.estimate_resources(split, measure=measure and ranks == 1, threads=run.engine.n_local_threads)
+    if ranks > 1:  # checkpoints and model are those of all
+        disk_bytes = model.estimate_resources(split).disk_bytes
+        estimate = replace(estimate, memory_bytes=ranks * estimate.memory_bytes, disk_bytes=disk_bytes)
     return Plan.of(estimate, out, free_memory)
+
+
+@contextmanager
+def _processes(ranks: int) -> Iterator[None]:
+    """Count what one of several processes takes."""
+    if ranks == 1:
+        yield
+        return
+    from longtail.nn.heads.shards import shards_of
+
+    with shards_of(0, ranks):
+        yield
 
 
 def check_resources(
@@ -94,7 +125,7 @@ def check_resources(
 
     Arguments are those of `plan_training`. Returns the estimate.
     """
-    plan = plan_training(model, split, out, free_memory=free_memory, run=run)
+    plan = plan_training(model, split, out, free_memory=free_memory, ranks=n_processes(), run=run)
     *others, last = map(str, plan.resources)
     LOG.info(f"training {model.name} on {len(split):,} texts will take about {', '.join(others)} and {last}")
     if plan.shortage and not force:

@@ -73,7 +73,7 @@ class Work:
         tensors = exchange.rows(columns, [theirs.n_texts for theirs in targets])
         n_step = first.n_step * len(targets)
         return [
-            replace(first, targets=theirs, votes=voted, n_step=n_step, **dict(zip(names, columns_of, strict=True)))
+            replace(first, targets=theirs, votes=voted, n_step=n_step, **_by_name(names, columns_of))
             for theirs, voted, columns_of in zip(targets, votes, tensors, strict=True)
         ]
 
@@ -82,9 +82,15 @@ class Work:
         works = self.gather([self], exchange)
         counts = [len(work.vectors) for work in works]
         first = sum(counts[: exchange.rank])
-        own = slice(first, first + counts[exchange.rank])
+        texts_here = slice(first, first + counts[exchange.rank])
         votes = [work.votes for work in works if work.votes is not None]
         names = [name for name in ("vectors", "weights", "allowed", "sums") if getattr(self, name) is not None]
-        tensors = {name: torch.cat([getattr(work, name) for work in works]) for name in names}
+        tensors: dict[str, Any] = {name: torch.cat([getattr(work, name) for work in works]) for name in names}
         targets = Targets.joined([work.targets for work in works])
-        return replace(works[0], own=own, targets=targets, votes=Targets.joined(votes) if votes else None, **tensors)
+        return replace(
+            works[0], own=texts_here, targets=targets, votes=Targets.joined(votes) if votes else None, **tensors
+        )
+
+
+def _by_name(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Any]:
+    return dict(zip(names, tensors, strict=True))

@@ -27,6 +27,11 @@ def shards_of(rank: int, n_ranks: int) -> Iterator[None]:
         _RANK.reset(before)
 
 
+def n_processes_here() -> int:
+    """Return the number of processes among which rows are divided; 1 outside of `shards_of`."""
+    return _RANK.get()[1]
+
+
 def rows_here(n_rows: int, group: int = 1) -> range:
     """Return the rows that this process holds, in whole groups; all if there are fewer groups than processes."""
     rank, n_ranks = _RANK.get()

@@ -103,10 +103,10 @@ def load(stages: Stages, kept: Kept) -> tuple[Progressed, dict[str, Tensor] | No
     if folder is None:
         return None
     device, at = device_of(kept.network), folder.manifest["at"]
-    parts = [stages.get(f"{_STAGE}-{at['step']}-{rank}") for rank in range(folder.manifest.get("n_parts", 0))]
-    if not all(parts):
+    folders = [stages.get(f"{_STAGE}-{at['step']}-{rank}") for rank in range(folder.manifest.get("n_parts", 0))]
+    if not all(folders):
         return None  # damaged on disk
-    read = _Reader(folder, [part for part in parts if part is not None], kept.network)
+    read = _Reader(folder, [part for part in folders if part is not None], kept.network)
     copy_into(read.tensors("weights"), kept.network.trained())
     if kept.optimizer is not None:
         _load_state(kept.optimizer, read.tensors("optimizer"))
@@ -154,18 +154,18 @@ class _Reader:
 
     def tensors(self, kind: str) -> dict[str, Tensor]:
         """Return the tensors of a kind by name; they stay on disk until they are used."""
-        found = {}
+        tensors = {}
         for name, tensor in to_tensors(self.folder.arrays(kind)).items():
             key = table_of(self.tables, kind, name)
-            found[name] = tensor if key is None else self._rows(key, [(0, tensor)])
+            tensors[name] = tensor if key is None else self._rows(key, [(0, tensor)])
         pieces: dict[str, list[tuple[int, Tensor]]] = {}
         for part in self.parts:
             for name, tensor in to_tensors(part.arrays(kind)).items():
                 key = table_of(self.tables, kind, name)
                 pieces.setdefault(name, []).append((part.manifest["starts"][key], tensor))
         for name, some in pieces.items():
-            found[name] = self._rows(table_of(self.tables, kind, name) or "", some)
-        return found
+            tensors[name] = self._rows(table_of(self.tables, kind, name) or "", some)
+        return tensors
 
     def _rows(self, key: str, pieces: Sequence[tuple[int, Tensor]]) -> Tensor:
         """Return the rows that this process holds, from pieces that begin at certain rows."""

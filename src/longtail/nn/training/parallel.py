@@ -13,6 +13,7 @@ device to learn how much there is. Tensors of different length are padded, sent 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -58,7 +59,9 @@ class Exchange:
         A column is one tensor of this process, in micro-batches.
         """
         whole = [torch.cat(list(column)) for column in columns]
-        flat = [tensor.reshape(len(tensor), -1).contiguous().view(torch.uint8) for tensor in whole]
+        flat = [
+            tensor.reshape(len(tensor), math.prod(tensor.shape[1:])).contiguous().view(torch.uint8) for tensor in whole
+        ]
         sent = torch.cat(flat, 1)
         sent = F.pad(sent, (0, 0, 0, max(counts) - len(sent)))
         received = [torch.empty_like(sent) for _ in counts]
@@ -66,7 +69,7 @@ class Exchange:
         widths = [tensor.shape[1] for tensor in flat]
         return [
             [
-                cut.contiguous().view(like.dtype).view(count, *like.shape[1:])
+                cut.flatten().clone().view(like.dtype).view(count, *like.shape[1:])
                 for cut, like in zip(numbers[:count].split(widths, 1), whole, strict=True)
             ]
             for numbers, count in zip(received, counts, strict=True)
