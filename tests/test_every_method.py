@@ -56,6 +56,8 @@ method.fit(load_dataset(sys.argv[3]).train, work=sys.argv[4], progress=Deadly(),
 
 WITH_SHORT_LISTS = {"lexical"}
 """Methods that suggest only labels for which a text has evidence, however many are asked for."""
+EXPORTED = {"lightxml", "lightxml:shortlist", "aplc-xlnet", "fasttext", "xml-cnn", "attentionxml", "peak-network"}
+"""Methods whose models are one network that can be recorded as a graph."""
 
 pytestmark = pytest.mark.usefixtures("plugin")  # whose method is one of them
 Make = Callable[..., Method]
@@ -433,3 +435,18 @@ class _Events:
                 self.names.append(name)
 
         yield advance
+
+
+def test_a_model_is_one_network_or_says_by_name_why_it_cannot_be_exported(
+    name: str, trained: Callable[[str], Method]
+) -> None:
+    model = trained(name)
+    try:
+        network = model.exported_network()
+    except ConfigError as error:
+        assert "export" in str(error) and ("serve" in str(error) or "train" in str(error))
+        assert f"method {model.name}" in str(error)
+        assert name not in EXPORTED
+    else:
+        assert network.network.head.n_labels == len(model.scored_labels_)
+        assert name in EXPORTED

@@ -52,6 +52,7 @@ LAYERS = [
         "compare",
         "distilling",
         "evaluation",
+        "export",
         "label_editor",
         "model_selection",
         "plan",
@@ -75,6 +76,8 @@ ONLY_IN = {
     "numba": [KERNELS],
     "llvmlite": [KERNELS],
     **{name: [SOURCE / "nn"] for name in ("torch", "transformers", "accelerate")},
+    **{name: [SOURCE / "export"] for name in ("onnx", "onnxruntime")},
+    "huggingface_hub": [SOURCE / "export", SOURCE / "nn" / "pretrained.py"],
     "captum": [SOURCE / "nn" / "gradients.py"],
     "ray": [SOURCE / "run" / "ray.py"],
     "optuna": [SOURCE / "tuning"],
@@ -85,7 +88,7 @@ ONLY_IN = {
         name: [SOURCE / "serve", SOURCE / "review"]
         for name in ("fastapi", "starlette", "uvicorn", "msgspec", "prometheus_client")
     },
-    "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py"],
+    "tokenizers": [SOURCE / "nn", SOURCE / "text" / "pieces.py", SOURCE / "export"],
 }
 """Large libraries, and the only places that import them."""
 COMMANDS = {"cli", "__main__"}
@@ -123,6 +126,7 @@ def is_method(file: Path) -> bool:
         "calibrated",
         "estimator",
         "explaining",
+        "exporting",
         "label_space",
         "manifest",
         "members",

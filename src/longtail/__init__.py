@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from longtail.evaluation import evaluate_model as evaluate_model
     from longtail.explain.examples import ExampleTexts as ExampleTexts
     from longtail.explain.explanation import Explanation as Explanation
+    from longtail.export.hub import pull as pull
+    from longtail.export.hub import push as push
+    from longtail.export.onnx import OnnxExport as OnnxExport
+    from longtail.export.onnx import export_onnx as export_onnx
     from longtail.label_editor import LabelEditor as LabelEditor
     from longtail.labels.edits import LabelEdit as LabelEdit
     from longtail.methods import create_method as create_method
@@ -99,6 +103,7 @@ _HOMES = {
     "MissingExtraError": "errors",
     "ModelFormatError": "errors",
     "NotFittedError": "errors",
+    "OnnxExport": "export.onnx",
     "Predictions": "predictions",
     "Split": "data.dataset",
     "Stack": "methods.stack",
@@ -117,9 +122,12 @@ _HOMES = {
     "evaluate": "metrics",
     "evaluate_model": "evaluation",
     "examine": "data.doctor",
+    "export_onnx": "export.onnx",
     "load_dataset": "data.load",
     "load_model": "methods",
     "load_vocabulary": "data.load",
+    "pull": "export.hub",
+    "push": "export.hub",
     "scorer": "model_selection",
     "write_dataset": "data.write",
     "write_report": "report",

@@ -186,6 +186,11 @@ def amend_manifest(path: str | Path, kind: str, facts: Mapping[str, Any], before
         raise LongtailError(f"cannot write {path}: {reason}; nothing there was changed. Free some space.") from error
 
 
+def listed_files(path: str | Path, kind: str) -> list[str]:
+    """Return the names of the files that the manifest of a folder of `kind` lists; they need not be there yet."""
+    return list(_read_manifest(as_path(path), kind)["files"])
+
+
 def check_replaceable(path: str | Path, kind: str) -> None:
     """Raise if `path` holds anything but a folder of `kind`, or a file in it that we did not write, or is read-only."""
     link_target(path := as_path(path))  # raises before anything is trained

@@ -22,6 +22,7 @@ from longtail.cli import (
     distil,
     evaluate,
     explain,
+    export,
     label,
     plan,
     predict,
@@ -57,6 +58,9 @@ app.command("serve")(with_flags(serve.serve, lasting=True))
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("card")(card.card)
+app.command("export")(export.export)
+app.command("push")(export.push)
+app.command("pull")(export.pull)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("info")(show.info)

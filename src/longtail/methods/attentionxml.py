@@ -26,7 +26,7 @@ from longtail.nn.clustered import ClusteredTagger, load_index
 from longtail.nn.encoders.bilstm_states import StatesOptions
 from longtail.nn.heads.labelwise import LabelwiseOptions
 from longtail.nn.levels import Levels
-from longtail.nn.tagger import NetworkPlan, rows_held_out
+from longtail.nn.tagger import NetworkPlan, Tagger, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.persist import Folder
 from longtail.run.run import Run
@@ -131,6 +131,10 @@ class AttentionXML(EnsembleMethod[ClusteredTagger]):
         indexes = [member.index for member in self.members_]
         sizes = [[len(parent) for parent in index.parents] for index in indexes if index is not None]
         return {**super().describe(), "levels": sizes}
+
+    def exported_network(self) -> Tagger:
+        """Return the network of the only member."""
+        return self._recordable(self._only_member().tagger)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

@@ -38,6 +38,7 @@ from longtail.methods.calibrated import Calibrated
 from longtail.methods.estimator import MODEL as MODEL
 from longtail.methods.estimator import Estimator
 from longtail.methods.explaining import Explaining
+from longtail.methods.exporting import Exporting
 from longtail.methods.manifest import check_manifest, opening
 from longtail.methods.registry import METHODS as METHODS
 from longtail.old_options import current_options
@@ -77,7 +78,7 @@ class MethodOptions(Options):
     trained without a twentieth of the texts (at most 2,000), which show how often their scores are right."""
 
 
-class Method(Calibrated, AddedLabels, BatchPrediction, Estimator, Explaining, ABC):
+class Method(Calibrated, AddedLabels, BatchPrediction, Estimator, Explaining, Exporting, ABC):
     """A trainable tagger.
 
     For example:

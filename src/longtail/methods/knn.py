@@ -62,6 +62,7 @@ class KNN(Method):
     """
 
     options_class = KNNOptions
+    lists_come_from = "the nearest training texts"
     reads_features = True
     text_options = ("points",)
 

@@ -58,6 +58,7 @@ class Lexical(Method):
 
     name = "lexical"
     options_class = LexicalOptions
+    lists_come_from = "names of labels that occur in texts"
     text_options = ("names",)
     sees_all_labels = True
 

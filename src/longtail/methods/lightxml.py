@@ -33,7 +33,7 @@ from longtail.nn.heads.shortlist import ShortlistOptions
 from longtail.nn.heads.table import LabelTableOptions
 from longtail.nn.resources import estimate_network
 from longtail.nn.staged import Negatives, Scoring
-from longtail.nn.tagger import NetworkPlan, rows_held_out
+from longtail.nn.tagger import NetworkPlan, Tagger, rows_held_out
 from longtail.nn.training.options import TrainingOptions
 from longtail.options import Ablation
 from longtail.persist import Folder
@@ -146,6 +146,10 @@ class LightXML(EnsembleMethod[ClusteredTagger]):
                 f"negatives '{kind}' needs more than dense_up_to ({most:,}) labels, got {n_labels:,}, which are all "
                 "scored; lower dense_up_to, or use negatives 'dynamic'"
             )
+
+    def exported_network(self) -> Tagger:
+        """Return the network of the only member."""
+        return self._recordable(self._only_member().tagger)
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return the memory, disk and, with `measure`, the time that training on `split` takes."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from longtail.data.dataset import Split
+from longtail.errors import ConfigError
 from longtail.explain.explanation import Explanation
 from longtail.explain.words import TextWords
 from longtail.labels.model_labels import ModelLabels
@@ -107,6 +108,15 @@ class EnsembleMethod(Method, Generic[M]):
         lists = [member.top_k(texts, length, run) for member in members]
         return combine_growing(lists, k, options.list_length, options.ensemble)
 
+    def _only_member(self) -> M:
+        """Return the one member; raise if there are several."""
+        if len(self.members_) > 1:
+            raise ConfigError(
+                f"a model must be one network to be exported to ONNX, but this model of method {self.name} has "
+                f"{len(self.members_)} members; train it with `n_seeds=1` and one encoder"
+            )
+        return self.members_[0]
+
     def _save(self, writer: FolderWriter) -> None:
         self._save_prepared(writer)
         for member, (name, _) in zip(self.members_, self._named_plans(), strict=True):
@@ -127,6 +137,7 @@ class EnsembleMethod(Method, Generic[M]):
 class FeatureEnsemble(EnsembleMethod[M]):
     """A method whose members all read the same TF-IDF, which its options call `features`."""
 
+    lists_come_from = "linear models that read TF-IDF"
     features_: TextFeatures
 
     def _prepare(self, split: Split, texts: TextReadings, run: Run) -> None:
@@ -149,6 +160,7 @@ class FeatureEnsemble(EnsembleMethod[M]):
 class MethodOfMethods(Method):
     """A method whose members are whole methods of any kind, with the same labels."""
 
+    lists_come_from = "several models"
     members_: list[Method]
 
     def _text_vectors(self, texts: TextReadings, run: Run) -> Any:

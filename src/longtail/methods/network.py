@@ -50,6 +50,7 @@ class NetworkMethod(Method):
     keeps_texts_out = True
     trains_networks = True
     text_options = ("encoder",)
+    lists_come_from = "a network and labels of similar training texts (`teacher=false` does without these)"
     advice: ClassVar[Advice] = Advice("encoder")
     """Which options make it smaller."""
     network: ClassVar[MakeNetwork] = Network
@@ -104,6 +105,10 @@ class NetworkMethod(Method):
     def _open(self, folder: Folder) -> None:
         self._open_prepared(folder)
         self.tagger_ = Tagger.load(folder, "network", self._head, type(self).network)
+
+    def exported_network(self) -> Tagger:
+        """Return the network."""
+        return self._recordable(self.tagger_)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of the network."""

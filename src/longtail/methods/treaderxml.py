@@ -156,6 +156,10 @@ class TReaderXML(NetworkMethod):
     def _text_readers(self) -> list[Any]:
         return [*super()._text_readers(), *([self.options.scope.points] if self.options.teacher else [])]
 
+    def exported_network(self) -> Tagger:
+        """Return the network; raise if it reads labels of similar training texts beside each text."""
+        return super().exported_network() if self.teacher_ is None else super(NetworkMethod, self).exported_network()
+
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes; the pool of the teacher is held beside the network."""
         network = super().estimate_resources(split, measure, threads)

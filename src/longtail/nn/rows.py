@@ -147,6 +147,8 @@ class RowTable(nn.Embedding):
 
 def bag_sums(table: Tensor, ids: Tensor, real: Tensor) -> Tensor:
     """Return the sum (B, width) of the rows of a table at the real ids (B, T)."""
+    if torch.compiler.is_exporting():  # a bag would be recorded as a loop over texts
+        return (table[ids] * real[..., None].to(table.dtype)).sum(1)
     return functional.embedding_bag(ids, table, mode="sum", per_sample_weights=real.to(table.dtype))
 
 

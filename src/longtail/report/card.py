@@ -29,6 +29,7 @@ def model_card(
     report: Mapping[str, Any] | None = None,
     languages: Sequence[str] = (),
     licence: str | None = None,
+    repository: str | None = None,
 ) -> str:
     """Return the card of a saved model.
 
@@ -38,8 +39,9 @@ def model_card(
         report: An evaluation of it (`make_report`, or report.json as read by `load_report`).
         languages: Codes of the languages of its texts, such as en.
         licence: The licence that the model is shared under, as the hub writes it, such as apache-2.0.
+        repository: Where it is on the hub, such as `name/model`, if it is there.
     """
-    name = Path(path).resolve().name
+    name = Path(path).resolve().name if repository is None else repository.rpartition("/")[2]
     lines = [
         "---",
         *_front_matter(model, name, report, languages, licence),
@@ -53,7 +55,7 @@ def model_card(
         f"Tags texts with labels of a vocabulary of {len(model.vocabulary_):,}, by method `{model.name}` of longtail. "
         f"It learned from {facts['n_texts']:,} texts with {facts['n_labels']:,} labels and can suggest "
         f"{len(model.scored_labels_):,} of them.",
-        *("", "## Use", "", "```python", "import longtail", ""),
+        *("", "## Use", "", *_fetching(repository, name), "```python", "import longtail", ""),
         f"model = longtail.load_model({json.dumps(name)})",
         'print(model.predict(["a text"], k=5))',
         "```",
@@ -109,6 +111,11 @@ def _front_matter(
             }
         ]
     return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
+
+
+def _fetching(repository: str | None, name: str) -> list[str]:
+    """Return how the model is fetched from the hub."""
+    return [] if repository is None else ["```", f"longtail pull {repository} {name}", "```", ""]
 
 
 def _results(report: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from longtail.labels.model_labels import ModelLabels
 from longtail.scores.expected_recall import ExpectedRecall
 from longtail.scores.label_sets import LabelSets
 from longtail.scores.rising import check_curve, rising_curve
-from longtail.scores.step import STEPS, ScoreStep
+from longtail.scores.step import STEPS, Curve, ScoreStep
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
 LIST_LENGTH = 50
@@ -52,6 +52,10 @@ class Calibrate(ScoreStep):
         if not self.scores:
             raise ValueError("a calibration must have points")
         return self
+
+    def exported_curve(self) -> Curve:
+        """Return the points of the calibration."""
+        return self.scores, self.probabilities
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists with probabilities, in the same order."""

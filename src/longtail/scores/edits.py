@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.errors import ConfigError
 from longtail.labels.edits import EditedLabels, LabelEdit
 from longtail.labels.model_labels import ModelLabels
-from longtail.scores.step import STEPS, ScoreStep
+from longtail.scores.step import NO_CURVE, STEPS, Curve, ScoreStep
 from longtail.types import NO_LABEL, TopK
 
 
@@ -44,6 +45,16 @@ class Edits(ScoreStep):
     def shown_as(self, labels: ModelLabels) -> NDArray[np.int32] | None:
         """Return the number that each label is shown as; None if all are shown as themselves."""
         return self.labels.shown_as(labels.vocabulary) if self.labels.merged else None
+
+    def exported_curve(self) -> Curve:
+        """Return no points: an export names labels as they are now. Raise if labels were added from examples."""
+        added = [label for label, edit in self.labels.added.items() if edit.examples]
+        if added:
+            raise ConfigError(
+                f"labels must be those that were trained for an export, but {len(added):,} were added from examples "
+                f"(the first is '{added[0]}'); train the model again with them, or serve it with longtail serve instead"
+            )
+        return NO_CURVE
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the lists with merged labels as others; a label that is there twice keeps its better score."""

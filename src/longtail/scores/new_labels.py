@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from longtail.labels.name_ranker import logistic
 from longtail.labels.new_names import NameOdds
-from longtail.scores.step import STEPS, ScoreStep
+from longtail.scores.step import NO_CURVE, STEPS, Curve, ScoreStep
 from longtail.sparse import sp
 from longtail.types import NO_LABEL, LabelMatrix, TopK
 
@@ -49,6 +49,10 @@ class NewLabels(ScoreStep):
     both: tuple[float, float, float] | None = None
     """Of a label with examples whose name the text has: weights of the log odds by the cosine and by the name, and a
     constant; together they are the log odds."""
+
+    def exported_curve(self) -> Curve:
+        """Return no points: it says something of labels that are added later, and `edits` refuses these."""
+        return NO_CURVE
 
     def probability(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probability of each cosine."""

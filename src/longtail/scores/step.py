@@ -7,13 +7,20 @@ A step is a frozen group of options, so it is saved as plain data, and any numbe
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.errors import ConfigError
 from longtail.labels.model_labels import ModelLabels
 from longtail.options import Options
 from longtail.registry import Registry
 from longtail.types import TopK
+
+Curve: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""Scores, ascending, and what is shown instead of each; between two of them it is interpolated."""
+NO_CURVE: Curve = ((), ())
 
 
 class ScoreStep(Options):
@@ -32,6 +39,17 @@ class ScoreStep(Options):
     def shown_as(self, labels: ModelLabels) -> NDArray[np.int32] | None:
         """Return the number of the label that each label (n_labels,) is suggested as; None: all as themselves."""
         return None
+
+    def exported_curve(self) -> Curve:
+        """Return the points of the rising curve that scores are read from, if this step does no more than that.
+
+        No points mean that the step changes nothing. A step that changes the order of labels raises: exported graphs
+        cannot do it.
+        """
+        raise ConfigError(
+            f"score steps must keep the order of labels for an export, but this model has a step '{self.kind}'; "
+            "serve it with longtail serve instead"
+        )
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the changed lists, at most `k` labels per text."""

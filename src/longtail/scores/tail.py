@@ -17,7 +17,7 @@ from pydantic import Field
 from longtail.errors import ConfigError
 from longtail.labels.model_labels import ModelLabels
 from longtail.propensity import USUAL, Propensity, inverse_propensity
-from longtail.scores.step import STEPS, ScoreStep
+from longtail.scores.step import NO_CURVE, STEPS, Curve, ScoreStep
 from longtail.topk import top_k
 from longtail.types import NO_LABEL, TopK
 
@@ -35,6 +35,15 @@ class Tail(ScoreStep):
     def n_candidates(self, k: int) -> int:
         """Return the length of the list that is ranked again."""
         return longer_list(k) if self.tail_weight else k
+
+    def exported_curve(self) -> Curve:
+        """Return no points; raise if labels are weighted."""
+        if self.tail_weight:
+            raise ConfigError(
+                f"`tail_weight` must be 0 for an export, got {self.tail_weight:g}, with which labels are ranked anew; "
+                "serve the model with longtail serve instead"
+            )
+        return NO_CURVE
 
     def apply(self, lists: TopK, k: int, labels: ModelLabels) -> TopK:
         """Return the best `k` labels by weighted score."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from longtail.errors import ConfigError, MissingExtraError, ModelFormatError
 from longtail.persist import Folder, FolderWriter
+from longtail.text.tokens import ExportedTokeniser
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -71,6 +72,11 @@ class Pieces:
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens."""
         return [one.ids for one in self.tokenizer.encode_batch(list(names), add_special_tokens=False)]
+
+    def exported(self) -> ExportedTokeniser:
+        """Return the file of the `tokenizers` library, which also holds the limit."""
+        facts = {"kind": "tokenizers", "file": "tokenizer.json", "pad_id": self.pad_id}
+        return ExportedTokeniser(facts, self.tokenizer.to_str())
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

@@ -133,6 +133,16 @@ def side_by_side(readings: Sequence[TokenRows]) -> TokenRows:
     return TokenRows(ids, ptr)
 
 
+@dataclass(frozen=True)
+class ExportedTokeniser:
+    """A tokeniser as programs without longtail read it."""
+
+    facts: dict[str, Any]
+    """How the file is read, as plain data: its `kind`, the `file`, and the `pad_id` behind short texts."""
+    content: str
+    """What stands in the file."""
+
+
 class Tokeniser(Protocol):
     """Turns texts into token ids."""
 
@@ -157,6 +167,9 @@ class Tokeniser(Protocol):
 
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of names, without special tokens; a name may have none."""
+
+    def exported(self) -> ExportedTokeniser:
+        """Return the tokeniser as programs without longtail read it."""
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

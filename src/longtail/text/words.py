@@ -25,7 +25,7 @@ from longtail.errors import ConfigError, DataError, ModelFormatError
 from longtail.options import Options
 from longtail.persist import Folder, FolderWriter
 from longtail.run.run import Run
-from longtail.text.tokens import TokenOptions
+from longtail.text.tokens import ExportedTokeniser, TokenOptions
 
 PAD, UNKNOWN, FIRST_WORD = 0, 1, 2
 """The ids of padding, of words outside the vocabulary, and of the most frequent word."""
@@ -106,6 +106,21 @@ class WordTokeniser:
     def encode_names(self, names: Sequence[str]) -> list[Sequence[int]]:
         """Return the ids of the words of names; words without an id are left out."""
         return [[self._ids[word] for word in words_of(name) if word in self._ids] for name in names]
+
+    def exported(self) -> ExportedTokeniser:
+        """Return the words, one per line, and the patterns that find them in a text."""
+        facts = {
+            "kind": "words",
+            "file": "words.txt",
+            "pad_id": PAD,
+            "unknown_id": UNKNOWN,
+            "first_id": FIRST_WORD,
+            "max_tokens": self.max_tokens,
+            "separator": SEPARATOR,
+            "inside": _INSIDE.pattern,
+            "word": _pattern().pattern,
+        }
+        return ExportedTokeniser(facts, "\n".join(self.words))
 
     def save(self, writer: FolderWriter, name: str) -> None:
         """Write into a model folder."""

@@ -48,7 +48,7 @@ def scaled_states(lstm: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def _run(lstm: nn.Module, inputs: Tensor, weights: list[Tensor]) -> Tensor:
-    start = inputs.new_zeros(1, len(inputs), weights[1].shape[1])
+    start = inputs.new_zeros(1, inputs.shape[0], weights[1].shape[1])
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, True)[0]
 
 

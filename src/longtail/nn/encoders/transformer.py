@@ -286,7 +286,7 @@ class Transformer(Encoder):
             return lambda states: states[:, -1]
         if kind == "last":
             last = (lengths_of(ids, mask) - 1).clamp(min=0)
-            rows = torch.arange(len(ids), device=ids.device)
+            rows = torch.arange(ids.shape[0], device=ids.device)
             return lambda states: states[rows, last]
         if mask is None:
             return lambda states: states.mean(1)

@@ -73,6 +73,7 @@ class Adaptive(Head):
 
     options_class = AdaptiveOptions
     has_logits = True
+    recordable = True
 
     prior: Tensor
     """(l_h + K,) Added to the logits of the root."""
@@ -155,6 +156,11 @@ class Adaptive(Head):
                     better, at = _merged(best[rows], places[rows], tail_logits, gate, start, k)
                     best, places = best.index_copy(0, rows, better), places.index_copy(0, rows, at)
             return best.exp(), places
+
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best of all labels; every tail is computed for every text."""
+        logs, places = self.log_scores(inputs.vectors).topk(k)
+        return logs.exp(), places
 
     def log_scores(self, vectors: Tensor) -> Tensor:
         """Return log p of every label (B, n_labels), by place: for references and small label sets."""

@@ -100,6 +100,9 @@ class Head(nn.Module):
     has_logits: ClassVar[bool] = False
     """Whether `logit_of` gives a label's logit, with gradients to the vectors."""
 
+    recordable: ClassVar[bool] = False
+    """Whether `recorded_top_k` computes the best labels in one go, so that the network can be exported as a graph."""
+
     built_from: ClassVar[str] = "n_labels"
     """The field of a `LabelSpace` that the head is made from."""
 
@@ -128,6 +131,13 @@ class Head(nn.Module):
 
         A head that looks only at a shortlist may find fewer: the rest of a row has place −1 and score −inf.
         """
+
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return what `top_k` does, computed so that it can be recorded as a graph for any batch (`nn.recording`).
+
+        No number may leave its tensor, and no loop may depend on the batch. Only heads that are `recordable` have it.
+        """
+        raise ValueError(f"{type(self).__name__} cannot be recorded")
 
     def logit_of(self, vectors: Tensor, place: int) -> Tensor:
         """Return the logit of the label at a place for each text, (B,) float32: what explanations take apart."""

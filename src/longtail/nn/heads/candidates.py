@@ -143,21 +143,28 @@ def best_candidates(
 
     The log score of a row is log σ of its own logit plus that of its cluster, which is `above` (B, n).
     """
-    best_scores, places = [], []
+    best_scores, best_places = [], []
     if table.is_sharded:
         clusters = clusters - table.rows.start // table.group
         inside = (clusters >= 0) & (clusters < len(table.rows) // table.group)
         clusters, above = clusters.where(inside, 0), above.masked_fill(~inside, -torch.inf)
     for part in _slices(table, clusters):
-        rows, offsets = _rows(table, clusters[part], torch.float32)
-        logits = (rows @ vectors[part, :, None].float()).squeeze(2)
-        logits = logits if offsets is None else logits + offsets
-        scores = F.logsigmoid(logits) + above[part].repeat_interleave(table.group, 1)
+        scores, places = candidate_scores(table, vectors[part], clusters[part], above[part])
         best, at = scores.topk(min(k, scores.shape[1]))
         best_scores.append(best)
-        places.append(clusters[part].gather(1, at // table.group) * table.group + at % table.group)
+        best_places.append(places.gather(1, at))
     of_all = table.of_all_processes
-    return of_all(torch.cat(best_scores)), of_all(torch.cat(places) + table.rows.start)
+    return of_all(torch.cat(best_scores)), of_all(torch.cat(best_places) + table.rows.start)
+
+
+def candidate_scores(table: LabelTable, vectors: Tensor, clusters: Tensor, above: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log scores and the rows (B, n·s) of all rows in clusters (B, n), cluster by cluster."""
+    rows, offsets = _rows(table, clusters, torch.float32)
+    logits = (rows @ vectors[:, :, None].float()).squeeze(2)
+    logits = logits if offsets is None else logits + offsets
+    slots = torch.arange(table.group, device=clusters.device)
+    places = (clusters[:, :, None] * table.group + slots).flatten(1)
+    return F.logsigmoid(logits) + above.repeat_interleave(table.group, 1), places
 
 
 class Fetched:

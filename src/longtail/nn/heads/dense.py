@@ -42,6 +42,7 @@ class Dense(Head):
     reads_votes = True
     shards: ClassVar[bool] = True
     """Whether each of several processes that train it holds some of the labels only."""
+    recordable = True
     has_logits = True
 
     def __init__(
@@ -101,6 +102,11 @@ class Dense(Head):
     def top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
         """Return the best of all labels, exactly."""
         logits, places = best_of(self.table, inputs.vectors, k, inputs.votes)
+        return self._scores(logits, inputs.vectors), places
+
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best of all labels."""
+        logits, places = self.table.all_logits(inputs.vectors).topk(k)
         return self._scores(logits, inputs.vectors), places
 
     def logit_of(self, vectors: Tensor, place: int) -> Tensor:

@@ -42,6 +42,7 @@ class DenseCandidates(Dense):
 
     shards = False
     has_logits = False  # scores are those of clusters and labels together
+    recordable = False
     cluster_of: Tensor  # (n_labels,) int64
 
     def __init__(

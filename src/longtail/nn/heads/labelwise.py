@@ -114,6 +114,7 @@ class Labelwise(Head):
 
     options_class = LabelwiseOptions
     reads_states = True
+    recordable = True
 
     def __init__(
         self, width: int, n_labels: int, options: LabelwiseOptions | None = None, n_rows: int | None = None
@@ -186,6 +187,13 @@ class Labelwise(Head):
         """Return scores and places of the k best labels; `inputs` as for `loss`."""
         logs, places = self.ranked(inputs, k)
         return as_scores(logs, places), places
+
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best of all labels, which attend to the words at once."""
+        offset = torch.zeros(len(self.rows)) if self.bias is None else self.bias
+        whole = Chunk(slice(0, len(self.rows)), self.rows, offset, self.outputs, None)
+        logits, places = self.logits(self.words_to_rank(inputs), whole).topk(k)
+        return logits.sigmoid(), places
 
     @torch.no_grad()
     def ranked(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:

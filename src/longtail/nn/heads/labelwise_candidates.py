@@ -40,6 +40,7 @@ class LabelwiseWithin(Labelwise):
 
     built_from = "index"
     reads_clusters = True
+    recordable = False
 
     order: NDArray[np.int64]
     labels: Tensor  # (K·s,) `order` on the device

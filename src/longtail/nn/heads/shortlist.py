@@ -39,6 +39,7 @@ from longtail.nn.heads.candidates import (
     Fetched,
     Gathered,
     best_candidates,
+    candidate_scores,
     choose,
     gathered_gradient,
 )
@@ -77,6 +78,7 @@ class Shortlist(Head):
     """Recall over clusters and ranking inside the best of them."""
 
     built_from = "index"
+    recordable = True
     options_class = ShortlistOptions
 
     order: NDArray[np.int64]
@@ -194,6 +196,17 @@ class Shortlist(Head):
         logs, places = best_first(log_scores, places, k, self.labels[places])
         return as_scores(logs, places), places
 
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return the best labels of the recalled clusters; ties in the order of clusters and slots."""
+        vectors = inputs.vectors
+        recalling = vectors if inputs.recall_vectors is None else inputs.recall_vectors
+        logits, clusters = self._recall_logits(recalling).topk(self.n_ranked)
+        scores, places = candidate_scores(self.rank, self._narrow(vectors), clusters, F.logsigmoid(logits))
+        logs, at = scores.topk(min(k, scores.shape[1]))
+        places, missing = places.gather(1, at).masked_fill(logs == -torch.inf, -1), (0, k - logs.shape[1])
+        logs, places = F.pad(logs, missing, value=-torch.inf), F.pad(places, missing, value=-1)
+        return as_scores(logs, places), places
+
     def tables(self) -> dict[str, LabelTable]:
         """Return the tables that train themselves, by attribute."""
         return {"recall": self.recall, "rank": self.rank}
@@ -221,7 +234,7 @@ class Shortlist(Head):
     def _recall_logits(self, vectors: Tensor) -> Tensor:
         """Return the logits of all clusters, (B, K) float32."""
         with torch.autocast(vectors.device.type, enabled=False):
-            return torch.cat([logits for _, logits in self.recall.logits(vectors)], 1).float()
+            return self.recall.all_logits(vectors).float()
 
     def _recall_loss(self, vectors: Tensor, plain: Tensor, positives: Targets, n_step: float, show: bool) -> Tensor:
         summed = self.recall.options.reduction == "sum"

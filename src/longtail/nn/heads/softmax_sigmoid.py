@@ -25,6 +25,7 @@ class SoftmaxSigmoid(Head):
     """One row of weights per label, trained by the trainer's optimiser; for up to some ten thousand labels."""
 
     has_logits = True
+    recordable = True
 
     def __init__(self, width: int, n_labels: int) -> None:
         super().__init__()
@@ -51,6 +52,12 @@ class SoftmaxSigmoid(Head):
         """Return p of the k best labels, ordered by their logits."""
         logits = self.logits(inputs.vectors)
         places = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
+        return logits.softmax(1).gather(1, places), places
+
+    def recorded_top_k(self, inputs: HeadInputs, k: int) -> tuple[Tensor, Tensor]:
+        """Return p of the k best labels."""
+        logits = self.logits(inputs.vectors)
+        places = logits.topk(k).indices
         return logits.softmax(1).gather(1, places), places
 
     def logit_of(self, vectors: Tensor, place: int) -> Tensor:

@@ -283,6 +283,11 @@ class LabelTable(nn.Module):
         for chunk in self.chunks(None, vectors.dtype, votes):
             yield chunk.rows.start + self.rows.start, chunk_logits(vectors, chunk, exact=True)
 
+    def all_logits(self, vectors: Tensor) -> Tensor:
+        """Return the logits of all rows as one tensor, (B, n_rows) float32."""
+        chunks = [logits for _, logits in self.logits(vectors)]
+        return chunks[0] if len(chunks) == 1 else torch.cat(chunks, 1)
+
     def state(self) -> dict[str, Tensor]:
         """Return what training needs beside the weights to continue."""
         return {**self.moments, "n_updates": torch.tensor(self.n_updates)}
