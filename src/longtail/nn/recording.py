@@ -66,8 +66,8 @@ def interpolated(x: Tensor, points: Tensor) -> Tensor:
     place = (x[..., None] > knots[1:-1]).sum(-1)
     above = (place + 1).clamp(max=len(knots) - 1)
     width = (knots[above] - knots[place]).clamp(min=torch.finfo(points.dtype).tiny)
-    rises: Tensor = (values[above] - values[place]) * ((x - knots[place]) / width)
-    return rises + values[place]
+    result: Tensor = values[place] + (values[above] - values[place]) * ((x - knots[place]) / width)
+    return result
 
 
 def record(tagger: Tagger, file: Path, k: int, curve: Curve | None) -> None:
