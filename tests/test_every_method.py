@@ -56,7 +56,7 @@ method.fit(load_dataset(sys.argv[3]).train, work=sys.argv[4], progress=Deadly(),
 
 WITH_SHORT_LISTS = {"lexical"}
 """Methods that suggest only labels for which a text has evidence, however many are asked for."""
-EXPORTED = {"lightxml", "lightxml:shortlist", "aplc-xlnet", "fasttext", "xml-cnn", "attentionxml", "peak-network"}
+EXPORTED = {"lightxml", "lightxml:shortlist", "aplc-xlnet", "fasttext", "xml-cnn", "attentionxml"}
 """Methods whose models are one network that can be recorded as a graph."""
 
 pytestmark = pytest.mark.usefixtures("plugin")  # whose method is one of them

@@ -26,7 +26,7 @@ def offered(data: DataFacts = DATA, machine: MachineFacts = MACHINE, **wishes: o
 
 
 def test_linear_comes_first_and_everything_suits_named_english_texts() -> None:
-    assert list(offered()) == ["linear", "knn", "lexical", "lightxml/laptop"]
+    assert list(offered()) == ["linear", "knn", "lexical", "linear/letters", "lightxml/laptop"]
     assert all(one.comes_in for one in offered().values())
 
 

@@ -76,7 +76,7 @@ def test_it_is_better_than_linear_on_new_texts_and_says_so(model: Auto, sample: 
     assert ours > theirs
     said = model.why()
     assert "1,200 texts" in said
-    assert "trains linear, knn and lexical as a stack" in said
+    assert "trains linear, knn, lexical and linear/letters as a stack" in said
     assert "lightxml/laptop: left out, it was to be left out" in said
     assert "keeps stack: it is better: nDCG@5 0." in said
 

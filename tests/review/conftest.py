@@ -109,7 +109,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A headless browser."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs pip install playwright")

@@ -207,6 +207,29 @@ def test_two_people_never_get_the_same_text(desk: Callable[..., Desk], shared_st
     assert {row["person"] for row in rows} == {"ada", "bob"}
 
 
+def test_who_is_faster_than_the_server_gets_no_text_twice(
+    desk: Callable[..., Desk], shared_store: Path, queue: str
+) -> None:
+    ada = desk()
+    ada.sees("text 0")
+    ada.page.wait_for_timeout(1000)  # the next text is fetched ahead
+    late: list[playwright.Route] = []
+    ada.page.route("**/next", lambda request: late.append(request))
+    ada.press("Enter")
+    ada.sees("text 1")
+    ada.press("Enter")  # while the text after it is on its way, another request asks for it
+    wait_until(lambda: ada.page.wait_for_timeout(50) is None and len(late) == 2)
+    ada.page.unroute("**/next")
+    for request in late:
+        request.continue_()
+    for number in range(2, 5):
+        ada.sees(f"text {number}")
+        ada.press("Enter")
+    ada.sees("text 5")
+    wait_until(lambda: len(kept(shared_store, queue)) == 5)
+    assert len({row["text_id"] for row in kept(shared_store, queue)}) == 5
+
+
 def test_a_lost_connection_loses_nothing(desk: Callable[..., Desk], shared_store: Path, queue: str) -> None:
     ada = desk()
     ada.sees("text 0")

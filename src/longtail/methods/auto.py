@@ -121,9 +121,8 @@ class Auto(Method):
 
     def _stack(self) -> Method:
         members = [{"method": one.method, "options": one.options} for one in self.choice_.members]
-        options = {"members": members, "ranker": {"kind": self.choice_.ranker}, "n_folds": N_FOLDS}
-        options["calibrate"] = self.options.calibrate
-        return self._create(STACK, {**options, "n_ranked_folds": self.choice_.n_ranked_folds})
+        options = {"members": members, "ranker": {"kind": self.choice_.ranker}, "calibrate": self.options.calibrate}
+        return self._create(STACK, {**options, "n_folds": N_FOLDS, "n_ranked_folds": self.choice_.n_ranked_folds})
 
     def _limited(self, run: Run, clock: Clock) -> Run:
         """Return the run of the stack: it ends in time for the anchor to be trained alone."""

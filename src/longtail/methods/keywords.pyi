@@ -372,6 +372,7 @@ class SolverKeywords(TypedDict, total=False):
 class StackMemberKeywords(TypedDict, total=False):
     method: str
     options: Mapping[str, Any]
+    retrain: bool
 
 class StackKeywords(TypedDict, total=False):
     seed: int

@@ -9,7 +9,7 @@ from. For use, the members are trained on everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
 
@@ -28,8 +28,9 @@ from longtail.persist import Folder, FolderWriter
 from longtail.run.run import PRECISIONS, Run
 from longtail.scores.step import ScoreStep
 from longtail.stacking.candidate_ranker import CandidateRanker
-from longtail.stacking.folds import folds_of, lists_of_unseen, n_asked_folds, texts_of_folds
+from longtail.stacking.folds import folds_of, n_asked_folds, texts_of_folds
 from longtail.stacking.held_out import HeldOut
+from longtail.stacking.member_training import MemberTraining
 from longtail.stacking.ranker import RankerOptions
 from longtail.stacking.shares import member_shares
 from longtail.stacking.trees import TreesOptions
@@ -112,49 +113,29 @@ class Stack(MethodOfMethods):
         options: StackOptions = self.options
         folds = folds_of(split, options.n_folds, options.seed)
         rows = texts_of_folds(folds, options.n_ranked_folds, options.max_ranked_texts, options.seed)
-        runs = self._runs(run)
-        first = int(folds[rows].min())
-        used: dict[int, Method] = {}
-
-        def asker(number: int) -> Callable[..., TopK]:
-            """Return what trains a member on some texts of the split and asks it about others."""
-
-            def train_and_ask(train: NDArray[np.int64], asked: NDArray[np.int64], run: Run) -> TopK:
-                member = self._without_fold(number, split.take(train), texts.take(train), run)
-                if folds[asked[0]] == first and not options.members[number].retrain:
-                    used[number] = member
-                return member.top_k(texts.take(asked), options.list_length, run=run)
-
-            return train_and_ask
-
-        lists = [
-            lists_of_unseen(asker(number), folds, rows, options.list_length, its) for number, its in enumerate(runs)
-        ]
+        trainings = [self._training(number, split, texts, run) for number in range(len(options.members))]
+        lists = [training.lists(folds, rows, options.list_length) for training in trainings]
         ranked = CandidateRanker.fit(lists, split, rows, folds, options.ranker, seed=options.seed, run=run)
         self.ranker_, self.calibration_, self.held_out_ = ranked
-        for number, member in enumerate(options.members):
-            if member.retrain:
-                used[number] = self._untrained()[number]._fit_split(split, texts, runs[number])
-            elif number not in used:  # its lists are from before training was interrupted
-                some, within = np.flatnonzero(folds != first), runs[number].within(f"fold-{first}")
-                used[number] = self._without_fold(number, split.take(some), texts.take(some), within)
-        self.members_ = [used[number] for number in range(len(runs))]
+        self.members_ = [training.for_use(folds, rows) for training in trainings]
 
-    def _without_fold(self, number: int, split: Split, texts: TextReadings, run: Run) -> Method:
-        """Return a member trained on what is left of a split without a fold; a stage, if that is what is used."""
-        untrained = self._untrained()[number]
-        if self.options.members[number].retrain:
-            return untrained._fit_split(split, texts, run)
-        return run.stages.keep(
-            "model",
-            lambda: untrained._fit_split(split, texts, run),
-            lambda writer, model: model._write(writer),
-            type(untrained).open,
-        )[0]
+    def _training(self, number: int, split: Split, texts: TextReadings, run: Run) -> MemberTraining[Method]:
+        """Return how a member is trained on texts of a split, and asked about them."""
+        member, seed = self.options.members[number], self.options.seed
 
-    def _runs(self, run: Run) -> list[Run]:
-        """Return the run of each member, with stages of its own."""
-        return [run.within(f"member-{number}") for number in range(len(self.options.members))]
+        def fit(rows: NDArray[np.int64], run: Run) -> Method:
+            some = split if len(rows) == len(split) else split.take(rows)
+            trained: Method = member.create(seed)._fit_split(some, texts.take(rows), run)
+            return trained
+
+        return MemberTraining(
+            fit,
+            ask=lambda model, rows, length, run: model.top_k(texts.take(rows), length, run=run),
+            write=lambda writer, model: model._write(writer),
+            read=METHODS.get(member.create(seed).name).open,
+            again=member.retrain,
+            run=run.within(f"member-{number}"),
+        )
 
     def _top_k(self, texts: TextReadings, k: int, run: Run) -> TopK:
         return self.ranker_.top_k(self._lists(texts, max(k, self.options.list_length), run), texts.table, k, run)
@@ -197,8 +178,7 @@ class Stack(MethodOfMethods):
 
     def estimate_resources(self, split: Split, measure: bool = False, threads: int | None = None) -> ResourceEstimate:
         """Return what training on `split` takes: every member, once for use and once for each fold."""
-        total = ResourceEstimate(0, 0, "")
-        options: StackOptions = self.options
+        options, total = self.options, ResourceEstimate(0, 0, "")
         n_asked = n_asked_folds(len(split), options.n_folds, options.n_ranked_folds, options.max_ranked_texts)
         for member, untrained in zip(options.members, self._untrained(), strict=True):
             one = untrained.estimate_resources(split, measure, threads)

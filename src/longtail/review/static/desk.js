@@ -79,7 +79,7 @@ async function next() {
       say(word("empty"));
       return undefined;
     }
-    desk.ready.push(item);
+    if (!atHand().includes(item.text)) desk.ready.push(item); // it was on its way already
     say("");
   }
   show(desk.ready.shift());
@@ -89,11 +89,12 @@ async function next() {
 // Claims the text after this one, so that Enter shows it at once.
 async function prefetch() {
   if (desk.ready.length) return;
-  const generation = desk.generation;
   try {
     const item = received(await post(review("next"), { person: desk.person, without: atHand() }));
     if (!item) return;
-    if (generation === desk.generation || !atHand().includes(item.text)) desk.ready.push(item);
+    // Who was faster than this request has been given the same text by another one.
+    const filed = desk.history.map((one) => one.text);
+    if (![...atHand(), ...filed].includes(item.text)) desk.ready.push(item);
   } catch (error) {
     if (!(error instanceof Unreachable || error instanceof Refused)) throw error; // Enter will ask again
   }
