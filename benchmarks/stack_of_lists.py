@@ -111,7 +111,11 @@ def measure(data_name: str, members: list[str], network: Path | None, threads: i
         values = evaluate(some, truth.take(texts), counts, len(train), options).values
         return {metric: values[metric] for metric in METRICS} | {"n_texts": len(texts)}
 
-    drawn = intervals(predicted, truth, counts, len(train), options, BootstrapOptions()).plain()["metrics"]
+    def with_intervals(texts: Any) -> dict[str, Any]:
+        some = TopK(predicted.labels[texts], predicted.scores[texts])
+        drawn = intervals(some, truth.take(texts), counts, len(train), options, BootstrapOptions()).plain()["metrics"]
+        return {metric: drawn[metric] for metric in METRICS}
+
     languages = np.array(held_out.texts["lang"].to_pylist()) if "lang" in held_out.texts.column_names else np.array([])
     return {
         "data": data_name,
@@ -124,9 +128,12 @@ def measure(data_name: str, members: list[str], network: Path | None, threads: i
         "split": name,
         "n_texts": len(held_out),
         "metrics": figures(predicted),
-        "intervals": {metric: drawn[metric] for metric in METRICS},
+        "intervals": with_intervals(np.arange(len(held_out))),
         "new": figures(predicted, ~occurs_in(held_out, train)),
-        "languages": {of: figures(predicted, languages == of) for of in np.unique(languages).tolist()},
+        "languages": {
+            of: {"n_texts": int((languages == of).sum())} | with_intervals(np.flatnonzero(languages == of))
+            for of in np.unique(languages).tolist()
+        },
         **threshold_figures((learned.calibration,), predicted, truth),
         "ranker_cpu_s": ranker_s,
         "ranker_cpu_ms_per_text": 1000 * ask_s / len(held_out),
