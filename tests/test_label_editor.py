@@ -131,13 +131,26 @@ def test_two_editors_do_not_overwrite_each_other(folder: Path) -> None:
     assert len(load_model(folder).label_history) == 1
 
 
+def test_a_model_whose_steps_had_fewer_options_when_it_was_saved_can_be_edited(folder: Path) -> None:
+    from longtail.methods.base import MODEL
+    from longtail.persist import amend_manifest, revision_of
+
+    steps = json.loads((folder / "manifest.json").read_text())["score_steps"]
+    steps.append({"kind": "tail"})  # all its options at their defaults, and not written
+    amend_manifest(folder, MODEL, {"score_steps": steps}, revision_of(folder))
+    editor = LabelEditor(folder)
+    editor.rename("label0", "Zero")
+    editor.undo()
+    assert len(load_model(folder).label_history) == 2
+
+
 def test_a_manifest_with_impossible_edits_is_refused(folder: Path) -> None:
     from longtail.methods.base import MODEL
-    from longtail.persist import amend_manifest
+    from longtail.persist import amend_manifest, revision_of
 
     steps = [{"kind": "edits", "history": [{"action": "retire", "label": "nobody"}]}]
     steps += json.loads((folder / "manifest.json").read_text())["score_steps"]
-    amend_manifest(folder, MODEL, {"score_steps": steps}, {})
+    amend_manifest(folder, MODEL, {"score_steps": steps}, revision_of(folder))
     with pytest.raises(ModelFormatError, match="no label with the id 'nobody'"):
         load_model(folder)
 

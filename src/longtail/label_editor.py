@@ -22,7 +22,7 @@ from longtail.errors import ConfigError, did_you_mean
 from longtail.labels.edits import Action, LabelEdit, in_force
 from longtail.methods import load_model
 from longtail.methods.base import MODEL, Method
-from longtail.persist import amend_manifest
+from longtail.persist import amend_manifest, revision_of
 from longtail.run.run import Run
 from longtail.types import NO_LABEL
 
@@ -70,6 +70,7 @@ class LabelEditor:
     def __init__(self, path: str | Path, person: str = "") -> None:
         """Open a model; `person` is noted with each change."""
         self.path, self.person = Path(path), person
+        self._revision = revision_of(path)  # before it is opened: a model that comes after that is not changed
         self.model: Method = load_model(path)
 
     @property
@@ -174,10 +175,9 @@ class LabelEditor:
     def _write(self, *edits: LabelEdit) -> None:
         if not edits:
             return
-        before = self.model.chain_
         self.model.edit_labels(*edits)
         steps = {"score_steps": self.model.chain_.plain()}
-        amend_manifest(self.path, MODEL, steps, {"score_steps": before.plain()})
+        self._revision = amend_manifest(self.path, MODEL, steps, self._revision)
 
 
 def edits_for_release(release: Release, model: Method) -> Iterable[LabelEdit]:

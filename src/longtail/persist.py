@@ -163,10 +163,11 @@ def write_folder(path: str | Path, kind: str) -> Iterator[FolderWriter]:
         ) from error
 
 
-def amend_manifest(path: str | Path, kind: str, facts: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Replace some facts in the manifest of a folder, in one step; all other files stay as they are.
+def amend_manifest(path: str | Path, kind: str, facts: Mapping[str, Any], revision: str) -> str:
+    """Replace some facts in the manifest of a folder, in one step, and return its revision then.
 
-    `before` is what the caller read there: raises if somebody else has written something else since.
+    All other files stay as they are. `revision` is that of the folder as the caller read it (`revision_of`): raises if
+    somebody else has written something since.
     """
     final = link_target(Path(path))
     temporary = final / f".{MANIFEST}.{os.getpid()}.tmp"
@@ -174,11 +175,12 @@ def amend_manifest(path: str | Path, kind: str, facts: Mapping[str, Any], before
         with held(FileLock(final)):
             settle(final)
             manifest = _read_manifest(final, kind)
-            if any(manifest.get(name) != json.loads(json.dumps(value)) for name, value in before.items()):
+            if revision_of(final) != revision:
                 raise LongtailError(f"{path} was changed by somebody else meanwhile; nothing was written, try again")
             try:
                 _write_json(temporary, {**manifest, **facts})
                 temporary.replace(final / MANIFEST)
+                return revision_of(final)
             finally:
                 temporary.unlink(missing_ok=True)
     except OSError as error:
