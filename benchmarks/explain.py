@@ -59,7 +59,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "lightxml": {"encoders": [SMALL], "training": SMALL_TRAINING},
     "aplc-xlnet": {"encoder": SMALL, "training": SMALL_TRAINING},
     "xr-transformer": {
-        "encoders": [SMALL],
+        "encoders": [{"kind": "transformer", **SMALL}],
         "fine_tuning": {"training": [{**SMALL_TRAINING, "epochs": epochs} for epochs in (1, 1, 2)]},
     },
 }
