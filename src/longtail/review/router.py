@@ -195,8 +195,8 @@ async def texts(
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> Response:
     """Find texts of a queue by their words."""
-    found = await asyncio.to_thread(find_texts, store, queue, q, limit)
-    return _json(FoundTexts([TextOfQueue(one.id, dict(one.fields)) for one in found]))
+    matching = await asyncio.to_thread(find_texts, store, queue, q, limit)
+    return _json(FoundTexts([TextOfQueue(text.id, dict(text.fields)) for text in matching]))
 
 
 @_review.get(
